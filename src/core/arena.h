@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arena: a stack of tensors in memory somebody else owns. On paper it has no memory and no limit, and
+// remembers who owned the bytes when it was fullest.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/storage.h"
+#include "core/tensor_view.h"
+
+namespace gradmill {
+
+struct OwnerBytes {
+  std::string owner;
+  size_t bytes;
+};
+
+class Arena {
+ public:
+  explicit Arena(std::string name) : name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+  bool on_paper() const { return on_paper_; }
+
+  // From here on allocations are real and lie in `memory`; the arena starts empty.
+  void attach(std::span<std::byte> memory);
+  // Fills every new allocation with NaN bytes, so that a test sees reads of what nothing wrote.
+  void set_poison(bool poison) { poison_ = poison; }
+
+  // `owner` is called on paper only.
+  template <class OwnerFn>
+  TensorView alloc(const Shape& shape, DType dtype, OwnerFn&& owner) {
+    TensorView view(take(static_cast<size_t>(shape.numel()) * size_of(dtype)), dtype, shape);
+    if (on_paper_) live_.push_back({owner(), used_ - last_begin_});
+    return view;
+  }
+
+  size_t used() const { return used_; }
+  size_t high_water() const { return high_water_; }
+
+  struct Mark {
+    size_t used;
+    size_t live;
+  };
+  Mark mark() const { return {used_, live_.size()}; }
+  void release(const Mark& mark);
+
+  // Who held what at the high-water mark, in order of allocation. Known on paper only.
+  std::vector<OwnerBytes> owners_at_peak();
+
+ private:
+  void* take(size_t bytes);
+  void snapshot_peak();
+
+  std::string name_;
+  std::span<std::byte> memory_;
+  bool on_paper_ = true;
+  bool poison_ = false;
+  size_t used_ = 0;
+  size_t last_begin_ = 0;
+  size_t high_water_ = 0;
+  size_t snapshot_at_ = 0;
+  std::vector<OwnerBytes> live_;
+  std::vector<OwnerBytes> peak_;
+};
+
+// Gives everything allocated during its life back to the arena.
+class ArenaScope {
+ public:
+  explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}
+  ~ArenaScope() { arena_.release(mark_); }
+  ArenaScope(const ArenaScope&) = delete;
+  ArenaScope& operator=(const ArenaScope&) = delete;
+
+ private:
+  Arena& arena_;
+  Arena::Mark mark_;
+};
+
+}  // namespace gradmill

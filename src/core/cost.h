@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ops cost: floating-point operations and the fewest bytes each must move.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/device_spec.h"
+
+namespace gradmill {
+
+struct OpCost {
+  double flops = 0;
+  double bytes = 0;
+  bool matrix = false;  // runs on matrix units, at DeviceSpec::matrix_flops
+};
+
+// Sums by op name. A dry run fills one.
+class Ledger {
+ public:
+  struct Line {
+    int64_t calls = 0;
+    double flops = 0;
+    double bytes = 0;
+    double seconds = 0;  // roofline: the larger of arithmetic and traffic, call by call
+  };
+
+  void add(const DeviceSpec& device, std::string_view op, DType dtype, const OpCost& cost);
+  const std::map<std::string, Line, std::less<>>& lines() const { return lines_; }
+  Line total() const;
+
+ private:
+  std::map<std::string, Line, std::less<>> lines_;
+};
+
+}  // namespace gradmill

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// ExecContext: everything an op may use. Target, arenas, threads and scalars are parameters, never globals.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/arena.h"
+#include "core/cost.h"
+#include "core/device_spec.h"
+#include "core/step_scalars.h"
+
+namespace gradmill {
+
+namespace cpu {
+class ThreadPool;
+}
+
+struct ExecContext {
+  DeviceSpec device;
+  bool dry = false;               // record only: nothing executes, tensors have no memory
+  Arena persistent{"persistent"}; // weights, gradients, optimiser
+  Arena saved{"saved"};           // kept for backward
+  Arena scratch{"scratch"};       // last in, first out
+  cpu::ThreadPool* pool = nullptr;
+  StepScalars* scalars = nullptr; // in device memory; null on paper
+  Ledger* ledger = nullptr;       // filled on paper, or when profiling
+
+  // Where we are in the model ("layers.3.attention"), for owners' names. Costs nothing but two pushes a layer.
+  struct ScopeEntry {
+    std::string_view name;
+    int index;
+  };
+  std::vector<ScopeEntry> scopes;
+
+  std::string path(std::string_view leaf) const {
+    std::string text;
+    for (const ScopeEntry& entry : scopes) {
+      text += entry.name;
+      if (entry.index >= 0) text += "." + std::to_string(entry.index);
+      text += ".";
+    }
+    return text + std::string(leaf);
+  }
+
+  TensorView alloc(Arena& arena, const Shape& shape, DType dtype, std::string_view what) {
+    return arena.alloc(shape, dtype, [&] { return path(what); });
+  }
+  TensorView alloc_scratch(const Shape& shape, DType dtype, std::string_view what) {
+    return alloc(scratch, shape, dtype, what);
+  }
+  void record(std::string_view op, DType dtype, const OpCost& cost) {
+    if (ledger != nullptr) ledger->add(device, op, dtype, cost);
+  }
+};
+
+// Names the part of the model that runs during its life.
+class NameScope {
+ public:
+  NameScope(ExecContext& ctx, std::string_view name, int index = -1) : ctx_(ctx) { ctx.scopes.push_back({name, index}); }
+  ~NameScope() { ctx_.scopes.pop_back(); }
+  NameScope(const NameScope&) = delete;
+  NameScope& operator=(const NameScope&) = delete;
+
+ private:
+  ExecContext& ctx_;
+};
+
+}  // namespace gradmill

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// MLP activations. Plain ones map (N, F) to (N, F); gated ones read gate and up side by side, (N, 2F), and give
+// act(gate) * up, (N, F).
+#pragma once
+
+#include "core/exec_context.h"
+#include "core/operand.h"
+#include "core/run_op.h"
+
+namespace gradmill {
+
+enum class Activation : uint8_t { gelu_erf, gelu_tanh, swiglu, geglu_erf, geglu_tanh };
+
+inline bool is_gated(Activation kind) { return kind >= Activation::swiglu; }
+
+struct ActivationArgs {
+  Activation kind = Activation::gelu_tanh;
+  TensorView x;  // (N, F) or (N, 2F)
+  Operand y;     // (N, F) out
+};
+void activation_forward(ExecContext& ctx, const ActivationArgs& args);
+
+struct ActivationGradArgs {
+  Activation kind = Activation::gelu_tanh;
+  TensorView x;   // as the forward read it
+  TensorView dy;  // (N, F)
+  TensorView dx;  // like x, out; may be x, and for plain activations dy
+};
+void activation_backward(ExecContext& ctx, const ActivationGradArgs& args);
+
+template <Device D, class T>
+void activation_forward(ExecContext& ctx, const ActivationArgs& args);
+template <Device D, class T>
+void activation_backward(ExecContext& ctx, const ActivationGradArgs& args);
+
+}  // namespace gradmill

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention over the sequences of a SeqLayout: out = softmax(scale * q·kᵀ, masked) · v, query head h reading key head
+// h / (H / Hkv). Tiled: no T×T matrix is stored, forward or backward.
+#pragma once
+
+#include "core/exec_context.h"
+#include "core/run_op.h"
+#include "core/seq_layout.h"
+
+namespace gradmill {
+
+// Key k is visible to query q (positions within the sequence; queries are the last rows of the keys) iff
+// q - left <= k <= q + right. Negative: no limit. Causal is {-1, 0}; causal with a window of W keys is {W - 1, 0}.
+struct AttentionMask {
+  int64_t left = -1;
+  int64_t right = -1;
+};
+
+struct AttentionArgs {
+  TensorView q;    // (N, H * D)   rows may be strided (columns of a packed projection)
+  TensorView k;    // (M, Hkv * D)
+  TensorView v;    // (M, Hkv * D)
+  TensorView out;  // (N, H * D)   padding rows become 0
+  TensorView lse;  // (H, N) fp32 out: natural log of the softmax denominator, for the backward; padding rows 0
+  SeqLayout seq;
+  int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  float scale = 1;
+  AttentionMask mask;
+  // Drops attention weights with probability scalars->dropout when `dropout`, at coordinates (site, step, query token
+  // in the effective batch, head * max_len + key position in its sequence).
+  bool dropout = false;
+  uint32_t dropout_site = 0;
+};
+void attention_forward(ExecContext& ctx, const AttentionArgs& args);
+
+struct AttentionGradArgs {
+  AttentionArgs forward;      // out and lse as the forward left them
+  TensorView dout;            // (N, H * D)
+  TensorView dq, dk, dv;      // like q, k, v; written whole (padding rows 0); rows may be strided
+};
+void attention_backward(ExecContext& ctx, const AttentionGradArgs& args);
+
+template <Device D, class T>
+void attention_forward(ExecContext& ctx, const AttentionArgs& args);
+// `accumulator` (2, M, Hkv * D) fp32 for dk and dv where T is narrower; undefined for fp32.
+template <Device D, class T>
+void attention_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& accumulator);
+
+}  // namespace gradmill

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradient of a bias: the column sums of dy, over row chunks whose size depends on the shape alone.
+#pragma once
+
+#include "core/exec_context.h"
+#include "core/run_op.h"
+
+namespace gradmill {
+
+struct BiasGradArgs {
+  TensorView dy;     // (N, C), rows may be strided
+  TensorView dbias;  // (C) fp32
+  float beta = 0;    // dbias = new + beta * old
+};
+void bias_grad(ExecContext& ctx, const BiasGradArgs& args);
+
+// `partials` (chunks, C) fp32.
+template <Device D, class T>
+void bias_grad(ExecContext& ctx, const BiasGradArgs& args, const TensorView& partials);
+
+}  // namespace gradmill

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cross-entropy of rows of logits, with the gradient in place of the logits: one read and one write of the largest
+// tensor of the step.
+#pragma once
+
+#include "core/exec_context.h"
+#include "core/run_op.h"
+
+namespace gradmill {
+
+inline constexpr int32_t kIgnoredTarget = -100;
+
+struct CrossEntropyArgs {
+  TensorView logits;   // (n, V); becomes d loss / d logits when `write_grad`
+  TensorView targets;  // (n) int32; kIgnoredTarget: no loss, a zero gradient
+  TensorView losses;   // (n) fp32 out; 0 where ignored
+  bool write_grad = true;  // scaled by scalars->inv_targets * scalars->loss_scale
+};
+void cross_entropy(ExecContext& ctx, const CrossEntropyArgs& args);
+
+// scalars->loss_sum += the sum of losses, in double and in row order.
+void add_loss_sum(ExecContext& ctx, const TensorView& losses);
+
+template <Device D, class T>
+void cross_entropy(ExecContext& ctx, const CrossEntropyArgs& args);
+template <Device D, class T>
+void add_loss_sum(ExecContext& ctx, const TensorView& losses);
+
+}  // namespace gradmill

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dropout by counter: y = x * keep / (1 - p), p = scalars->dropout, keep a function of (seed, site, step, token, column).
+// Its gradient is the same op on dy.
+#pragma once
+
+#include "core/exec_context.h"
+#include "core/run_op.h"
+
+namespace gradmill {
+
+struct DropoutArgs {
+  TensorView x;  // (N, C)
+  TensorView y;  // (N, C) out; may be x
+  uint32_t site = 0;
+};
+void dropout(ExecContext& ctx, const DropoutArgs& args);
+
+template <Device D, class T>
+void dropout(ExecContext& ctx, const DropoutArgs& args);
+
+}  // namespace gradmill

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every op test needs: a context with poisoned arenas, random values, comparisons and gradient checks. A test body
+// is written once and run for each device and dtype.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/exec_context.h"
+#include "core/run_op.h"
+#include "core/storage.h"
+#include "cpu/thread_pool.h"
+
+namespace gradmill::test {
+
+struct OpCase {
+  Device device;
+  DType dtype;
+};
+std::string case_name(const testing::TestParamInfo<OpCase>& info);
+
+// Every device and dtype this build can run.
+std::vector<OpCase> all_cases();
+std::vector<OpCase> fp32_cases();
+
+// Values in [-scale, scale], rounded to `dtype`, a function of the seed.
+std::vector<float> random_values(int64_t count, uint32_t seed, float scale = 1, DType dtype = DType::fp32);
+
+class OpTest : public testing::TestWithParam<OpCase> {
+ protected:
+  OpTest();
+
+  // Poisoned memory that lives as long as the test.
+  TensorView tensor(const Shape& shape, DType dtype);
+  // The values as a tensor of `dtype`.
+  TensorView upload(std::span<const float> values, const Shape& shape, DType dtype);
+  TensorView upload(std::span<const int32_t> values);
+  static std::vector<float> download(const TensorView& view);
+
+  // Replaces the context's threads.
+  void use_threads(int num_threads);
+
+  DType dtype() const { return GetParam().dtype; }
+
+  ExecContext ctx_;
+  StepScalars scalars_;
+
+ private:
+  std::unique_ptr<cpu::ThreadPool> pool_;
+  Storage persistent_, saved_, scratch_;
+};
+
+// |a - b| <= count ulps of `dtype` at b (and its smallest normal step near 0), element by element. NaN never passes.
+void expect_within_ulps(std::span<const float> actual, std::span<const float> expected, DType dtype, float count,
+                        const std::string& what);
+// ‖a - b‖ <= tolerance * ‖b‖. NaN never passes.
+void expect_close(std::span<const float> actual, std::span<const float> expected, double tolerance,
+                  const std::string& what);
+// The bound of a sum of `terms` products rounded in `dtype`: c * sqrt(terms) * eps, relative to the largest |expected|.
+void expect_reduction(std::span<const float> actual, std::span<const float> expected, DType dtype, int64_t terms,
+                      double c, const std::string& what);
+void expect_same_bits(std::span<const float> actual, std::span<const float> expected, const std::string& what);
+
+// Central differences in fp32: moves each element of `input` (or 64 of them, evenly spread), runs `forward` and sums
+// output * doutput in double. Passes when ‖difference‖ <= tolerance * ‖numeric‖ over those elements.
+struct GradientCheck {
+  std::function<void()> forward;
+  TensorView output;               // what forward writes
+  std::vector<float> doutput;
+  double step = 1e-2;
+  double tolerance = 5e-3;
+};
+void expect_gradient(const GradientCheck& check, const TensorView& input, std::span<const float> analytic,
+                     const std::string& what);
+
+}  // namespace gradmill::test
