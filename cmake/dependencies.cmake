@@ -2,14 +2,18 @@
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)
-find_package(dnnl REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
 
-# Debian's Highway has a pkg-config file only.
-find_path(HWY_INCLUDE_DIR hwy/highway.h REQUIRED)
-find_library(HWY_LIBRARY hwy REQUIRED)
-add_library(gradmill_hwy INTERFACE)
-target_include_directories(gradmill_hwy SYSTEM INTERFACE ${HWY_INCLUDE_DIR})
-target_link_libraries(gradmill_hwy INTERFACE ${HWY_LIBRARY})
-# AVX-512 and AVX2 cover today's machines, SSE2 the rest; every further target is compile time.
-target_compile_definitions(gradmill_hwy INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL)")
+# Debian's oneDNN configuration asks for OpenCL, which we do not use, and its Highway has none: find both by hand.
+function(gradmill_find_library target header library)
+  find_path(${target}_INCLUDE_DIR ${header} REQUIRED)
+  find_library(${target}_LIBRARY ${library} REQUIRED)
+  add_library(${target} INTERFACE)
+  target_include_directories(${target} SYSTEM INTERFACE ${${target}_INCLUDE_DIR})
+  target_link_libraries(${target} INTERFACE ${${target}_LIBRARY})
+endfunction()
+gradmill_find_library(gradmill_dnnl oneapi/dnnl/dnnl.h dnnl)
+gradmill_find_library(gradmill_hwy hwy/highway.h hwy)
+# Targets between AVX2 and AVX-512 would be compile time for nothing.
+target_compile_definitions(gradmill_hwy INTERFACE "HWY_DISABLED_TARGETS=(HWY_AVX3_DL)")

@@ -102,9 +102,13 @@ HWY_INLINE Floats zeros() { return hn::Zero(FloatTag()); }
 HWY_INLINE float sum_lanes(Floats value) { return hn::GetLane(hn::SumOfLanes(FloatTag(), value)); }
 HWY_INLINE float max_lanes(Floats value) { return hn::GetLane(hn::MaxOfLanes(FloatTag(), value)); }
 
+// For x up to 104, past which it is garbage; exp(NaN) is 0.
 HWY_INLINE Floats exp(Floats x) { return hn::Exp(FloatTag(), x); }
 // 1 / (1 + e^-x), for any x.
-HWY_INLINE Floats sigmoid(Floats x) { return hn::Div(splat(1.0f), hn::Add(splat(1.0f), exp(hn::Neg(x)))); }
+HWY_INLINE Floats sigmoid(Floats x) {
+  const Floats minus = hn::Min(hn::Neg(x), splat(104.0f));
+  return hn::Div(splat(1.0f), hn::Add(splat(1.0f), exp(minus)));
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gradmill

@@ -23,10 +23,17 @@ void pause_cpu() {
 
 constexpr int kSpins = 20000;  // about half a millisecond
 
+constexpr uint32_t kOpen = 1u << 12;
+constexpr uint32_t kInside = kOpen - 1;
+constexpr uint32_t kNextJob = kOpen << 1;
+
+bool is_open(uint32_t gate) { return (gate & kOpen) != 0; }
+uint32_t job_of(uint32_t gate) { return gate / kNextJob; }
+
 }  // namespace
 
 ThreadPool::ThreadPool(int num_threads) {
-  assert(num_threads >= 1);
+  assert(num_threads >= 1 && num_threads <= static_cast<int>(kInside));
   spins_ = num_threads <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0;
   workers_.reserve(static_cast<size_t>(num_threads - 1));
   for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this] { worker_main(); });
@@ -34,8 +41,8 @@ ThreadPool::ThreadPool(int num_threads) {
 
 ThreadPool::~ThreadPool() {
   stop_.store(true, std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  gate_.fetch_add(kNextJob, std::memory_order_release);
+  gate_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
@@ -50,17 +57,26 @@ void ThreadPool::work() {
 }
 
 void ThreadPool::worker_main() {
-  uint32_t seen = 0;
+  uint32_t last_job = 0;
+  int spin = 0;
   while (true) {
-    for (int spin = 0; spin < spins_ && generation_.load(std::memory_order_acquire) == seen; ++spin) pause_cpu();
-    while (generation_.load(std::memory_order_acquire) == seen) generation_.wait(seen, std::memory_order_acquire);
-    ++seen;  // every worker takes part in every generation
+    uint32_t gate = gate_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
+    if (!is_open(gate) || job_of(gate) == last_job) {
+      if (++spin < spins_) pause_cpu();
+      else gate_.wait(gate, std::memory_order_acquire);
+      continue;
+    }
+    if (!gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire)) continue;
+    last_job = job_of(gate);
+    spin = 0;
     work();
-    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
+    gate_.fetch_sub(1, std::memory_order_release);
+    gate_.notify_all();
   }
 }
 
+// A worker that the system does not run right now is not waited for: only those that took part are.
 void ThreadPool::run_erased(int64_t count, Call call, void* context) {
   if (count <= 1 || workers_.empty()) {
     for (int64_t index = 0; index < count; ++index) call(context, index);
@@ -70,16 +86,14 @@ void ThreadPool::run_erased(int64_t count, Call call, void* context) {
   context_ = context;
   count_ = count;
   next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  gate_.fetch_add(kNextJob | kOpen, std::memory_order_release);
+  gate_.notify_all();
   work();
-  int left = busy_.load(std::memory_order_acquire);
-  for (int spin = 0; spin < spins_ && left != 0; ++spin) {
-    pause_cpu();
-    left = busy_.load(std::memory_order_acquire);
+  uint32_t gate = gate_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
+  for (int spin = 0; (gate & kInside) != 0; gate = gate_.load(std::memory_order_acquire)) {
+    if (++spin < spins_) pause_cpu();
+    else gate_.wait(gate, std::memory_order_acquire);
   }
-  for (; left != 0; left = busy_.load(std::memory_order_acquire)) busy_.wait(left, std::memory_order_acquire);
   if (failed_.exchange(false)) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 

@@ -45,10 +45,10 @@ class ThreadPool {
   int64_t count_ = 0;
   std::exception_ptr failure_;
   std::atomic<bool> failed_{false};
-  alignas(64) std::atomic<int64_t> next_{0};
-  alignas(64) std::atomic<uint32_t> generation_{0};
-  alignas(64) std::atomic<int> busy_{0};
   std::atomic<bool> stop_{false};
+  alignas(64) std::atomic<int64_t> next_{0};
+  // Low bits: workers inside the current job. Then one bit: the job takes workers. Above: the job's number.
+  alignas(64) std::atomic<uint32_t> gate_{0};
 };
 
 // Cuts `size` items into tasks of at most `grain`; task(begin, end).

@@ -10,6 +10,9 @@
 
 namespace gradmill {
 
+// Elements of the gradient whose squares are summed in fp32; these sums are added in double.
+inline constexpr int64_t kNormChunk = 16384;
+
 // scalars->grad_norm, finite, grad_factor, updates and bias corrections from the whole gradient (fp32, flat).
 // A non-finite gradient or loss sum sets finite = 0 and leaves `updates` alone.
 void prepare_update(ExecContext& ctx, const TensorView& grads);
@@ -28,7 +31,7 @@ struct AdamWArgs {
 };
 void adamw(ExecContext& ctx, const AdamWArgs& args);
 
-// `partials` (chunks) fp32: one sum of squares per fixed-size chunk, added in order.
+// `partials` (chunks) fp32: one sum of squares per kNormChunk elements, added in order.
 template <Device D, class T>
 void prepare_update(ExecContext& ctx, const TensorView& grads, const TensorView& partials);
 // T is the dtype of `compute` (float when undefined).

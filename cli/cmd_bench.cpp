@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// gradmill bench step
+#include <memory>
+
+#include "commands.h"
+#include "train/step_bench.h"
+
+namespace gradmill::cli {
+namespace {
+
+struct BenchOptions {
+  std::string name = "nano";
+  int threads = 0;
+  int64_t steps = 50;
+};
+
+int bench_step(const BenchOptions& options) {
+  if (options.steps < 1) throw usage_error(fmt::format("--steps is {}", options.steps), "it must be 1 or more");
+  TrainConfig config = bench_case(options.name);
+  config.num_threads = options.threads;
+  const StepBenchResult result = bench_steps(config, options.steps);
+  fmt::print("{{\"case\": \"{}\", \"threads\": {}, \"step_ms\": {:.3f}, \"fastest_ms\": {:.3f}, \"tokens_per_s\": {:.0f}}}\n",
+             options.name, session_options(config).num_threads, result.median_ms, result.fastest_ms,
+             result.tokens_per_second);
+  return 0;
+}
+
+}  // namespace
+
+Run add_bench(CLI::App& app) {
+  const auto options = std::make_shared<BenchOptions>();
+  CLI::App* step = app.add_subcommand("step", "time whole training steps; prints one line of JSON");
+  app.require_subcommand(1);
+  step->add_option("--case", options->name, "nano or char")->capture_default_str();
+  step->add_option("--threads", options->threads, "CPU threads (0: every core)")->capture_default_str();
+  step->add_option("--steps", options->steps, "steps to time")->capture_default_str();
+  return [options] { return bench_step(*options); };
+}
+
+}  // namespace gradmill::cli

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of commands. Each lives in its own file, adds its options to `app` and returns what to run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+
+namespace gradmill::cli {
+
+using Run = std::function<int()>;
+
+Run add_train(CLI::App& app);
+Run add_plan(CLI::App& app);
+Run add_bench(CLI::App& app);
+Run add_version(CLI::App& app);
+
+struct Command {
+  const char* name;
+  const char* summary;
+  Run (*add)(CLI::App& app);
+};
+
+inline constexpr Command kCommands[] = {
+    {"train", "train a character language model", add_train},
+    {"plan", "memory and work of a run, for this machine or a GPU it need not have", add_plan},
+    {"bench", "measure training steps", add_bench},
+    {"version", "print the version", add_version},
+};
+
+}  // namespace gradmill::cli

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reader for safetensors files: tensors by name, straight from the mapped file. Nothing in the file is trusted.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/mapped_file.h"
+#include "core/storage.h"
+#include "core/tensor_view.h"
+
+namespace gradmill {
+
+// Opening checks the whole header: its tensors must cover the data exactly, without holes or overlaps, and no name may
+// come twice. Views stay valid, also across moves, as long as the object lives.
+class SafeTensors {
+ public:
+  // Throws data_error naming the file and, where there is one, the tensor.
+  explicit SafeTensors(const std::filesystem::path& path);
+
+  bool contains(std::string_view name) const;
+  // A contiguous view, aligned for its dtype, of memory that must NOT be written (the mapping is read-only: a write
+  // ends the process). A scalar has shape (1). Throws data_error naming the tensor when it is absent, has a dtype that
+  // gradmill does not compute with (a file may well carry I64 or BOOL buffers nobody asks for), or too many dimensions.
+  TensorView at(std::string_view name) const;
+  // Sorted.
+  const std::vector<std::string>& names() const { return names_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+ private:
+  struct Tensor {
+    TensorView view;
+    std::string refusal;  // why at() cannot give it; empty when it can
+  };
+
+  void read_header();
+  void align(Tensor& tensor);
+  // The index into names_ and tensors_, or names_.size().
+  size_t find(std::string_view name) const;
+
+  std::string path_;
+  MappedFile file_;
+  std::vector<std::string> names_;
+  std::vector<Tensor> tensors_;
+  std::vector<Storage> aligned_copies_;  // of the tensors that lie at odd addresses in the file
+  std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace gradmill

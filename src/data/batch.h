@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches in host memory: what a step, or an evaluation, copies to the device.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace gradmill {
+
+// A row without a target: no loss, no gradient. The value that ops/cross_entropy.h ignores.
+inline constexpr int32_t kPaddingTarget = -100;
+
+// N rows, N = token_capacity(max_seqs * context). Rows behind the last sequence are padding: token 0, position 0,
+// target kPaddingTarget.
+struct MicroBatch {
+  std::vector<int32_t> tokens;      // (N)
+  std::vector<int32_t> targets;     // (N) the token behind each token
+  std::vector<int32_t> positions;   // (N) from 0 in every sequence
+  std::vector<int32_t> cu_seqlens;  // (max_seqs + 1) first row of each sequence; unused entries repeat the last
+  int64_t num_seqs = 0;
+  int64_t num_targets = 0;
+  int64_t token_base = 0;  // first row's index in the effective batch: sequences before it * context
+};
+
+struct StepBatch {
+  int64_t step = 0;
+  std::vector<MicroBatch> micro;
+  int64_t num_targets = 0;  // of all micro-batches: what the step's loss is divided by
+};
+
+// `length` tokens to read from `begin` on; the targets reach one token further.
+struct Window {
+  int64_t begin = 0;
+  int64_t length = 0;
+};
+
+// One sequence a window, in order. At most max_seqs windows, none longer than context.
+MicroBatch make_micro_batch(std::span<const int32_t> tokens, std::span<const Window> windows, int64_t max_seqs,
+                            int64_t context);
+
+// Windows of `context` tokens that cover `tokens` in order without overlap, `batch_size` to a micro-batch, all of the
+// same capacity. With max_tokens 0 the last window may be shorter, and every token but the first is a target exactly
+// once; otherwise evenly spaced windows with at most max_tokens targets in all. Throws a usage_error for sizes that are
+// not positive (max_tokens: negative), a data_error for fewer than two tokens.
+std::vector<MicroBatch> eval_batches(std::span<const int32_t> tokens, int64_t batch_size, int64_t context,
+                                     int64_t max_tokens);
+
+}  // namespace gradmill

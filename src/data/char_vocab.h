@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// CharVocab: a number for every character (Unicode code point) of a text, in code point order.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gradmill {
+
+class CharVocab {
+ public:
+  // The same vocabulary for any text with the same set of characters. Throws a data_error if the text is empty or not
+  // UTF-8.
+  static CharVocab from_text(std::string_view utf8);
+
+  int64_t size() const { return static_cast<int64_t>(code_points_.size()); }
+  bool knows(char32_t code_point) const { return find(code_point) >= 0; }
+  // Every character once, in order of its number: from_text(characters()) is this vocabulary again.
+  std::string characters() const;
+
+  // Throws a data_error for a character outside the vocabulary and for bytes that are not UTF-8.
+  std::vector<int32_t> encode(std::string_view utf8) const;
+  // Each id in [0, size()).
+  std::string decode(std::span<const int32_t> ids) const;
+
+ private:
+  int32_t find(char32_t code_point) const;  // -1: unknown
+
+  std::vector<char32_t> code_points_;
+  std::array<int32_t, 128> ascii_;
+};
+
+}  // namespace gradmill

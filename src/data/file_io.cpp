@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/file_io.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+#include "core/error.h"
+#include "data/file_handle.h"
+
+namespace gradmill {
+namespace {
+
+Error file_error(std::string_view verb, const std::filesystem::path& path, int error) {
+  const bool rights = error == EACCES || error == EPERM || error == EROFS;
+  return data_error(fmt::format("cannot {} '{}': {}", verb, path.string(), std::generic_category().message(error)),
+                    rights ? "check its permissions" : "check the path and the disk");
+}
+
+void write_all(int descriptor, std::string_view bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) throw file_error("write", path, errno);
+    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  if (::fsync(descriptor) != 0) throw file_error("write", path, errno);
+}
+
+// Removes its file unless it was renamed.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::filesystem::path& target)
+      : name_(target.string() + ".XXXXXX"), handle_(::mkostemp(name_.data(), O_CLOEXEC)) {
+    if (!handle_.is_open()) throw file_error("write", target, errno);
+  }
+  ~TemporaryFile() {
+    if (!renamed_) ::unlink(name_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  int descriptor() const { return handle_.get(); }
+  void rename_to(const std::filesystem::path& target) {
+    ::fchmod(descriptor(), 0644);  // mkostemp makes it private
+    if (::rename(name_.c_str(), target.c_str()) != 0) throw file_error("write", target, errno);
+    renamed_ = true;
+  }
+
+ private:
+  std::string name_;
+  FileHandle handle_;
+  bool renamed_ = false;
+};
+
+}  // namespace
+
+std::string read_bytes(const std::filesystem::path& path, int64_t max_bytes) {
+  const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!file.is_open() || ::fstat(file.get(), &info) != 0) throw file_error("read", path, errno);
+  if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode)) {
+    throw data_error(fmt::format("'{}' is a {}", path.string(), S_ISDIR(info.st_mode) ? "folder" : "device"),
+                     "give the path of a text file");
+  }
+  // Room for one byte more than the file has, so that its end is seen without growing.
+  std::string bytes(static_cast<size_t>(std::min(max_bytes, std::max(int64_t{info.st_size} + 1, int64_t{1} << 16))), 0);
+  size_t used = 0;
+  while (static_cast<int64_t>(used) < max_bytes) {
+    if (used == bytes.size()) bytes.resize(static_cast<size_t>(std::min(max_bytes, std::ssize(bytes) * 2)));
+    const ssize_t got = ::read(file.get(), bytes.data() + used, bytes.size() - used);
+    if (got < 0 && errno != EINTR) throw file_error("read", path, errno);
+    if (got == 0) break;
+    if (got > 0) used += static_cast<size_t>(got);
+  }
+  bytes.resize(used);
+  return bytes;
+}
+
+void write_whole_file(const std::filesystem::path& path, std::string_view bytes) {
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  if (error) throw file_error("make the folder", path.parent_path(), error.value());
+  TemporaryFile temporary(path);
+  write_all(temporary.descriptor(), bytes, path);
+  temporary.rename_to(path);
+}
+
+}  // namespace gradmill

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// TrainLoader: random windows of a token stream, one StepBatch a step.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "data/batch.h"
+#include "data/prefetcher.h"
+
+namespace gradmill {
+
+struct LoaderOptions {
+  int64_t batch_size = 0;        // sequences of the effective batch
+  int64_t micro_batch_size = 0;  // at most this many at once; 0 = batch_size
+  int64_t context = 0;
+  uint64_t seed = 0;
+  int num_threads = 0;  // 0: batches are made in next()
+  int prefetch = 2;     // steps made ahead, at most
+};
+
+// Where sequence `index` of a step begins: a pure function of its arguments, uniform over [0, num_tokens - context).
+int64_t window_begin(uint64_t seed, int64_t step, int64_t index, int64_t num_tokens, int64_t context);
+
+// Batches depend on the tokens, the seed and the step alone: not on the threads, the start, or the cut into
+// micro-batches. The last micro-batch of a step may hold fewer sequences, in the same capacity.
+class TrainLoader {
+ public:
+  // `tokens` must outlive the loader. Throws a usage_error for a size out of range, a data_error for fewer than
+  // context + 1 tokens.
+  TrainLoader(std::span<const int32_t> tokens, const LoaderOptions& options, int64_t first_step = 0);
+
+  StepBatch next() { return prefetcher_.next(); }
+  int64_t next_step() const { return prefetcher_.next_step(); }
+
+ private:
+  Prefetcher prefetcher_;
+};
+
+}  // namespace gradmill

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// N rows, C width, V vocabulary, L layers.
+#include "models/transformer.h"
+
+#include <cmath>
+
+#include "core/rng.h"
+
+namespace gradmill {
+namespace {
+
+AttentionMask mask_of(const TransformerSpec& spec) {
+  if (spec.causal) return {.left = spec.window > 0 ? spec.window - 1 : -1, .right = 0};
+  const int64_t reach = spec.window > 0 ? spec.window / 2 : -1;
+  return {.left = reach, .right = reach};
+}
+
+Block::Options block_options(const TransformerSpec& spec, int64_t layer) {
+  const std::string name = fmt::format("layers.{}", layer);
+  const auto site = RngSite::kLayerSites + static_cast<uint32_t>(layer) * RngSite::kSitesPerLayer;
+  // GPT-2's rule: what writes to the residual stream starts smaller the more layers there are.
+  const float out_std = spec.init_std / std::sqrt(2.0f * static_cast<float>(spec.layers));
+  return {.norm = spec.norm,
+          .norm_eps = spec.norm_eps,
+          .attention = {.name = name + ".attention", .width = spec.width, .heads = spec.heads, .kv_heads = spec.kv_heads,
+                        .head_dim = spec.head_dim, .qkv_bias = spec.qkv_bias, .out_bias = spec.out_bias,
+                        .rope = spec.positions == PositionScheme::rope, .qk_norm = spec.qk_norm,
+                        .norm_eps = spec.norm_eps, .mask = mask_of(spec), .dropout = spec.dropout,
+                        .dropout_site = site, .init_std = spec.init_std, .out_init_std = out_std},
+          .mlp = {.name = name + ".mlp", .width = spec.width, .hidden = spec.mlp_width, .activation = spec.activation,
+                  .bias = spec.mlp_bias, .init_std = spec.init_std, .out_init_std = out_std},
+          .name = name,
+          .dropout = spec.dropout,
+          .dropout_site = site + 1};
+}
+
+}  // namespace
+
+struct Transformer::Activations {
+  std::vector<BlockSaved> blocks;
+  TensorView x;         // (N, C) the stream after the last block
+  NormStats stats;
+  TensorView output;    // (N, C) its norm
+};
+
+Transformer::Transformer(TransformerSpec spec) : spec_(std::move(spec)) {
+  spec_.complete();
+  const bool learned = spec_.positions == PositionScheme::learned;
+  embedding_ = Embedding(params_, {.name = "embedding", .vocab = spec_.vocab, .width = spec_.width,
+                                   .positions = learned ? spec_.max_positions : 0, .scale = spec_.embedding_scale,
+                                   .init_std = spec_.init_std, .dropout = spec_.dropout});
+  for (int64_t layer = 0; layer < spec_.layers; ++layer) blocks_.emplace_back(params_, block_options(spec_, layer));
+  final_norm_ = Norm(params_, {.name = "norm", .kind = spec_.norm, .width = spec_.width, .eps = spec_.norm_eps});
+  head_ = LmHead(params_, {.name = "head", .width = spec_.width, .vocab = spec_.vocab,
+                           .tied_weight = spec_.tied ? embedding_.table() : kNoParam, .init_std = spec_.init_std,
+                           .chunk_rows = spec_.loss_chunk_rows});
+}
+
+TensorView Transformer::make_rope_table(ExecContext& ctx) const {
+  if (spec_.positions != PositionScheme::rope) return {};
+  const int64_t half = spec_.head_dim / 2;
+  const TensorView table = ctx.alloc(ctx.persistent, {spec_.max_positions, spec_.head_dim}, DType::fp32, "rope table");
+  if (ctx.dry) return table;
+  for (int64_t j = 0; j < half; ++j) {
+    const float frequency = 1.0f / std::pow(spec_.rope_theta, static_cast<float>(2 * j) / static_cast<float>(spec_.head_dim));
+    for (int64_t position = 0; position < spec_.max_positions; ++position) {
+      const float angle = static_cast<float>(position) * frequency;
+      table.row<float>(position)[j] = std::cos(angle);
+      table.row<float>(position)[half + j] = std::sin(angle);
+    }
+  }
+  return table;
+}
+
+void Transformer::forward(Pass& pass, const TensorView& tokens, Activations& kept) const {
+  const Shape shape{tokens.numel(), spec_.width};
+  const DType dtype = pass.weights.dtype();
+  const StreamBuffers buffers{pass.scratch(shape, "stream x"), pass.scratch(shape, "stream delta")};
+  Stream stream{Operand(pass.slot(Slot::x, shape, dtype, "embedded")), {}};
+  embedding_.forward(pass, tokens, stream.x.plain);
+  kept.blocks.resize(blocks_.size());
+  for (size_t layer = 0; layer < blocks_.size(); ++layer) {
+    const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
+    blocks_[layer].forward(pass, stream, buffers, kept.blocks[layer]);
+  }
+  const NameScope scope(pass.ctx, "final");
+  kept.x = pass.slot(Slot::x, shape, dtype, "x");
+  kept.stats = final_norm_.alloc_stats(pass, Slot::x, shape[0]);
+  kept.output = pass.slot(Slot::x, shape, dtype, "norm");
+  final_norm_.forward(pass, stream.x.plain, stream.delta, kept.x, kept.stats, Operand(kept.output));
+}
+
+void Transformer::backward(Pass& pass, const TensorView& tokens, const Activations& kept, const TensorView& dstream) const {
+  final_norm_.backward(pass, kept.x, kept.stats, dstream, {}, dstream);
+  for (size_t layer = blocks_.size(); layer-- > 0;) {
+    const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
+    blocks_[layer].backward(pass, kept.blocks[layer], dstream);
+  }
+  embedding_.backward(pass, tokens, dstream);
+}
+
+void Transformer::train(Pass& pass, const TensorView& tokens, const TensorView& targets) const {
+  const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
+  Activations kept;
+  {
+    const ArenaScope forward_scratch(pass.ctx.scratch);
+    forward(pass, tokens, kept);
+  }
+  const TensorView dstream = pass.scratch({tokens.numel(), spec_.width}, "d stream");
+  head_.loss(pass, kept.output, targets, dstream);
+  backward(pass, tokens, kept, dstream);
+}
+
+void Transformer::evaluate(Pass& pass, const TensorView& tokens, const TensorView& targets) const {
+  const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
+  Activations kept;
+  forward(pass, tokens, kept);
+  head_.loss(pass, kept.output, targets, {});
+}
+
+void Transformer::logits(Pass& pass, const TensorView& tokens, int64_t begin, int64_t end, const TensorView& out) const {
+  const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
+  Activations kept;
+  forward(pass, tokens, kept);
+  head_.logits(pass, kept.output.slice_rows(begin, end), out);
+}
+
+}  // namespace gradmill

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Self-attention: one projection to packed q, k and v, rotary positions and QK-norm on them, attention, one projection
+// back.
+#pragma once
+
+#include "nn/linear.h"
+#include "nn/pass.h"
+#include "ops/attention.h"
+#include "ops/rope.h"
+
+namespace gradmill {
+
+// Views of a block's slots. Undefined ones were not kept; rebuild() makes them again.
+struct AttentionSaved {
+  TensorView qkv;      // (N, (H + 2 Hkv) D); with RoPE and no QK-norm, q and k are rotated in place
+  TensorView rotated;  // (N, (H + Hkv) D), only with QK-norm
+  TensorView out;      // (N, H D)
+  TensorView lse;      // (H, N) fp32
+};
+
+class SelfAttention {
+ public:
+  struct Options {
+    std::string name;
+    int64_t width = 0, heads = 0, kv_heads = 0, head_dim = 0;
+    bool qkv_bias = false, out_bias = false;
+    bool rope = false, qk_norm = false;
+    float norm_eps = 1e-6f;
+    float scale = 0;  // 0: 1 / sqrt(head_dim)
+    AttentionMask mask;
+    bool dropout = false;
+    uint32_t dropout_site = 0;
+    float init_std = 0.02f, out_init_std = 0.02f;
+  };
+
+  SelfAttention() = default;
+  SelfAttention(ParamTable& params, const Options& options);
+
+  OperandSpec input_spec() const { return qkv_.input_spec(); }
+  const Linear& qkv() const { return qkv_; }
+  const Linear& out() const { return out_; }
+
+  // y (N, C) = attention(x). Slots that the policy does not keep live in scratch until the caller's scope ends.
+  void forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const;
+  // dx (N, C) from dy; x as the forward read it.
+  void backward(Pass& pass, const Operand& x, const AttentionSaved& saved, const TensorView& dy,
+                const TensorView& dx) const;
+
+ private:
+  bool norms_heads() const { return options_.qk_norm; }
+  RopeArgs rope_args(Pass& pass, const TensorView& qkv, const TensorView& rotated) const;
+  // Rotated q and k of a projection, in `saved.rotated` or in place.
+  void rotate(Pass& pass, AttentionSaved& saved) const;
+  AttentionArgs attention_args(Pass& pass, const AttentionSaved& saved) const;
+
+  Options options_;
+  int64_t q_width_ = 0, kv_width_ = 0;
+  Linear qkv_, out_;
+  ParamId q_norm_ = kNoParam, k_norm_ = kNoParam;
+};
+
+}  // namespace gradmill

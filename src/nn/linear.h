@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear: y = x · Wᵀ + b. One weight may serve several named outputs (q, k and v; gate and up) side by side.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/operand.h"
+#include "nn/pass.h"
+
+namespace gradmill {
+
+class Linear {
+ public:
+  // A named range of output columns, as model files store them.
+  struct Slice {
+    std::string name;
+    int64_t rows;
+  };
+  struct Options {
+    std::string name;
+    int64_t in = 0;
+    std::vector<Slice> slices;
+    bool bias = false;
+    float init_std = 0.02f;
+    ParamId tied_weight = kNoParam;  // use this parameter instead of a new one
+  };
+
+  Linear() = default;
+  Linear(ParamTable& params, const Options& options);
+
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
+  const std::vector<Slice>& slices() const { return slices_; }
+  ParamId weight() const { return weight_; }
+  ParamId bias() const { return bias_; }
+  // The formats forward and backward read x in.
+  OperandSpec input_spec() const { return {}; }
+
+  void forward(Pass& pass, const Operand& x, const TensorView& y) const;
+  // dx (may be undefined) = dy · W; weight and bias gradients accumulate.
+  void backward(Pass& pass, const Operand& x, const TensorView& dy, const TensorView& dx) const;
+
+ private:
+  int64_t in_ = 0, out_ = 0;
+  std::vector<Slice> slices_;
+  ParamId weight_ = kNoParam, bias_ = kNoParam;
+};
+
+}  // namespace gradmill

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The language-model head: logits, loss and their gradient, some rows at a time so that logits stay small.
+#pragma once
+
+#include "nn/linear.h"
+#include "nn/pass.h"
+
+namespace gradmill {
+
+class LmHead {
+ public:
+  struct Options {
+    std::string name;
+    int64_t width = 0, vocab = 0;
+    ParamId tied_weight = kNoParam;
+    float init_std = 0.02f;
+    int64_t chunk_rows = 0;  // 0: as many as keep the logits near 2^28 elements
+  };
+
+  LmHead() = default;
+  LmHead(ParamTable& params, const Options& options);
+
+  const Linear& linear() const { return linear_; }
+
+  void logits(Pass& pass, const TensorView& x, const TensorView& out) const { linear_.forward(pass, Operand(x), out); }
+  // Adds the losses of all rows to scalars->loss_sum. When training, dx (N, C) becomes the gradient of the mean loss
+  // over the step's targets and the weight's gradient accumulates; otherwise dx is not looked at.
+  void loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const;
+
+ private:
+  Options options_;
+  Linear linear_;
+};
+
+}  // namespace gradmill

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The feed-forward layer: up (or gate and up side by side), activation, down.
+#pragma once
+
+#include "nn/linear.h"
+#include "nn/pass.h"
+#include "ops/activation.h"
+
+namespace gradmill {
+
+struct MlpSaved {
+  TensorView gate_up;  // (N, F) or (N, 2F)
+  TensorView hidden;   // (N, F); undefined when not kept
+};
+
+class Mlp {
+ public:
+  struct Options {
+    std::string name;
+    int64_t width = 0, hidden = 0;
+    Activation activation = Activation::swiglu;
+    bool bias = false;
+    float init_std = 0.02f, out_init_std = 0.02f;
+  };
+
+  Mlp() = default;
+  Mlp(ParamTable& params, const Options& options);
+
+  OperandSpec input_spec() const { return up_.input_spec(); }
+  const Linear& up() const { return up_; }
+  const Linear& down() const { return down_; }
+
+  // The part that the backward needs: gate_up and hidden.
+  void forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const;
+  void forward(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& y) const;
+  // Overwrites saved.gate_up with its gradient.
+  void backward(Pass& pass, const Operand& x, const MlpSaved& saved, const TensorView& dy, const TensorView& dx) const;
+
+ private:
+  TensorView activate(Pass& pass, const TensorView& gate_up) const;
+
+  Options options_;
+  Linear up_, down_;
+};
+
+}  // namespace gradmill

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// SavePolicy: which activations of a block are kept for its backward. A slot that is not kept goes to scratch and is
+// rebuilt, with the same bits, by the one function that made it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace gradmill {
+
+// A block's activations, in the order of its forward.
+enum class Slot : uint8_t { x, norm1, stats1, qkv, rotated, attended, mid, norm2, stats2, gate_up, hidden };
+
+class SavePolicy {
+ public:
+  // Everything: the fastest backward.
+  static constexpr SavePolicy none() { return SavePolicy("none", ~0u); }
+  // All but what costs one pass over memory to make again: norm outputs, rotated q and k, the activation's output.
+  static constexpr SavePolicy cheap() {
+    return SavePolicy("cheap", ~(bit(Slot::norm1) | bit(Slot::rotated) | bit(Slot::norm2) | bit(Slot::hidden)));
+  }
+  // The block's input: the backward runs the block again.
+  static constexpr SavePolicy block() { return SavePolicy("block", bit(Slot::x)); }
+  // Nothing: there is no backward.
+  static constexpr SavePolicy forward_only() { return SavePolicy("forward only", 0); }
+
+  static SavePolicy by_name(std::string_view name) {
+    for (SavePolicy policy : {none(), cheap(), block()}) {
+      if (policy.name() == name) return policy;
+    }
+    throw usage_error(fmt::format("unknown save policy '{}'", name), "choose one of: none, cheap, block");
+  }
+
+  constexpr bool keeps(Slot slot) const { return (mask_ & bit(slot)) != 0; }
+  constexpr std::string_view name() const { return name_; }
+
+ private:
+  constexpr SavePolicy(std::string_view name, uint32_t mask) : name_(name), mask_(mask) {}
+  static constexpr uint32_t bit(Slot slot) { return 1u << static_cast<uint32_t>(slot); }
+
+  std::string_view name_;
+  uint32_t mask_;
+};
+
+}  // namespace gradmill

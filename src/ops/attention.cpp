@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention: validation, cost, scratch and dispatch.
+#include "ops/attention.h"
+
+#include <algorithm>
+
+namespace gradmill {
+namespace {
+
+void validate(const AttentionArgs& args) {
+  assert(args.heads > 0 && args.kv_heads > 0 && args.heads % args.kv_heads == 0);
+  assert(args.head_dim > 0 && args.head_dim <= 256);
+  assert(args.q.shape.rank() == 2 && args.q.cols() == args.heads * args.head_dim);
+  assert(args.k.shape.rank() == 2 && args.k.cols() == args.kv_heads * args.head_dim);
+  assert(args.v.shape == args.k.shape && args.out.shape == args.q.shape);
+  assert(args.k.dtype == args.q.dtype && args.v.dtype == args.q.dtype && args.out.dtype == args.q.dtype);
+  assert(args.lse.dtype == DType::fp32 && args.lse.shape == Shape({args.heads, args.q.rows()}));
+  assert(args.seq.cu_q.numel() == args.seq.max_seqs + 1 && args.seq.cu_kv.numel() == args.seq.max_seqs + 1);
+  (void)args;
+}
+
+double square(double value) { return value * value; }
+
+// Weights that the mask leaves, of all heads: the band's area in as many sequences of max_len as there can be.
+double visible_weights(const AttentionArgs& args) {
+  const double len = double(args.seq.max_len);
+  const double seqs = std::min(double(args.seq.max_seqs), double(args.k.rows()) / len);
+  if (seqs == 0) return 0;
+  const double queries = std::min(len, double(args.q.rows()) / seqs);
+  const double left = args.mask.left < 0 ? len : std::min(len, double(args.mask.left));
+  const double right = args.mask.right < 0 ? len : std::min(len, double(args.mask.right));
+  // Queries stand at len - queries .. len. What lies over and under the band is a triangle each, or part of one.
+  const double over = square(std::max(0.0, queries - right)) / 2;
+  const double under = (square(std::max(0.0, len - left)) - square(std::max(0.0, len - queries - left))) / 2;
+  return double(args.heads) * seqs * (queries * len - over - under);
+}
+
+}  // namespace
+
+void attention_forward(ExecContext& ctx, const AttentionArgs& args) {
+  validate(args);
+  const OpCost cost{.flops = 4 * double(args.head_dim) * visible_weights(args),
+                    .bytes = double(2 * args.q.bytes() + 2 * args.k.bytes() + args.lse.bytes()), .matrix = true};
+  run_op(ctx, "attention_forward", args.q.dtype, FloatTypes{}, cost,
+         [&]<Device D, class T>() { attention_forward<D, T>(ctx, args); });
+}
+
+void attention_backward(ExecContext& ctx, const AttentionGradArgs& args) {
+  const AttentionArgs& forward = args.forward;
+  validate(forward);
+  assert(args.dout.shape == forward.q.shape && args.dq.shape == forward.q.shape);
+  assert(args.dk.shape == forward.k.shape && args.dv.shape == forward.k.shape);
+  const ArenaScope scope(ctx.scratch);
+  TensorView accumulator;
+  if (forward.q.dtype != DType::fp32) {
+    accumulator = ctx.alloc_scratch({2, forward.k.rows(), forward.k.cols()}, DType::fp32, "attention dk, dv");
+  }
+  // Five products: the logits again, the gradients of weights, values, queries and keys.
+  const OpCost cost{.flops = 10 * double(forward.head_dim) * visible_weights(forward),
+                    .bytes = double(4 * forward.q.bytes() + 4 * forward.k.bytes() + forward.lse.bytes()), .matrix = true};
+  run_op(ctx, "attention_backward", forward.q.dtype, FloatTypes{}, cost,
+         [&]<Device D, class T>() { attention_backward<D, T>(ctx, args, accumulator); });
+}
+
+}  // namespace gradmill

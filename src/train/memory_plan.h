@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// MemoryPlan: a run's memory and work, known before anything is allocated. It is what the step's own code asked for
+// on paper, so it equals what the real run uses, to the byte.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/arena.h"
+#include "core/cost.h"
+
+namespace gradmill {
+
+// Steps of different phases never overlap, so they share one region of the slab.
+enum class Phase : uint8_t { train, eval, generate };
+inline constexpr int kNumPhases = 3;
+std::string_view name_of(Phase phase);
+
+struct ArenaPlan {
+  size_t bytes = 0;                 // high-water mark
+  std::vector<OwnerBytes> owners;   // at that mark
+};
+
+struct PhasePlan {
+  ArenaPlan saved, scratch;
+  Ledger ledger;  // of one step
+};
+
+struct MemoryPlan {
+  DeviceSpec device;
+  ArenaPlan persistent;
+  std::array<PhasePlan, kNumPhases> phases;
+
+  const PhasePlan& phase(Phase p) const { return phases[static_cast<size_t>(p)]; }
+  // The activation region: the largest phase.
+  size_t activation_bytes() const;
+  size_t slab_bytes() const { return persistent.bytes + activation_bytes(); }
+  // With what libraries and the driver take beside the slab.
+  size_t total_bytes() const { return slab_bytes() + device.library_bytes + device.driver_bytes; }
+};
+
+// The plan for people: arenas with their largest owners, and each op's work.
+std::string describe(const MemoryPlan& plan);
+
+}  // namespace gradmill

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/device_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/error.h"
+
+namespace gradmill {
+namespace {
+
+TEST(DeviceSpec, CatalogueIsPlausible) {
+  std::set<std::string> names;
+  for (const DeviceSpec& spec : gpu_catalogue()) {
+    SCOPED_TRACE(spec.name);
+    EXPECT_TRUE(names.insert(spec.name).second);
+    EXPECT_EQ(spec.kind, DeviceKind::cuda);
+    EXPECT_FALSE(spec.title.empty());
+    EXPECT_GE(spec.compute_capability, 70);
+    EXPECT_GT(spec.num_units, 10);
+    EXPECT_GT(spec.memory_bytes, spec.driver_bytes + spec.library_bytes);
+    EXPECT_GT(spec.bandwidth, 1e11);
+    EXPECT_GT(spec.half_flops, spec.fp32_flops);
+    // fp8 units came with Ada and Hopper.
+    EXPECT_EQ(spec.fp8_flops > 0, spec.compute_capability >= 89);
+    EXPECT_EQ(spec.tf32_flops > 0, spec.compute_capability >= 80);
+  }
+  EXPECT_TRUE(names.contains("h100"));
+}
+
+TEST(DeviceSpec, NamesInAnyCase) {
+  EXPECT_EQ(device_by_name("H200").name, "h200");
+  EXPECT_EQ(device_by_name("h200").compute_capability, 90);
+  EXPECT_EQ(device_by_name("CPU").kind, DeviceKind::cpu);
+}
+
+TEST(DeviceSpec, UnknownNameListsTheKnown) {
+  try {
+    device_by_name("h300");
+    FAIL() << "there is no h300";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    const std::string text = error.what();
+    EXPECT_NE(text.find("'h300'"), std::string::npos) << text;
+    for (const char* name : {"cpu", "rtx4090", "h100"}) EXPECT_NE(text.find(name), std::string::npos) << text;
+  }
+}
+
+TEST(DeviceSpec, MatrixRatesFollowTheDtype) {
+  const DeviceSpec h100 = device_by_name("h100");
+  EXPECT_EQ(h100.matrix_flops(DType::bf16), h100.half_flops);
+  EXPECT_EQ(h100.matrix_flops(DType::fp16), h100.half_flops);
+  EXPECT_EQ(h100.matrix_flops(DType::fp8_e4m3), h100.fp8_flops);
+  EXPECT_EQ(h100.matrix_flops(DType::fp32), h100.fp32_flops);
+}
+
+TEST(DeviceSpec, ThisMachine) {
+  const DeviceSpec cpu = host_cpu();
+  EXPECT_EQ(cpu.kind, DeviceKind::cpu);
+  EXPECT_GE(cpu.num_units, 1);
+  EXPECT_GT(cpu.memory_bytes, size_t{1} << 28);
+  EXPECT_GT(cpu.fp32_flops, 0);
+  EXPECT_GT(cpu.bandwidth, 0);
+}
+
+}  // namespace
+}  // namespace gradmill

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/rng.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace gradmill {
+namespace {
+
+// kat_vectors of Random123, the authors' library.
+TEST(Rng, KnownAnswers) {
+  EXPECT_EQ(philox(0, {0, 0, 0, 0}), (RandomBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox(~uint64_t{0}, {~0u, ~0u, ~0u, ~0u}), (RandomBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox(0x299f31d0a4093822, {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}),
+            (RandomBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(Rng, EveryCoordinateMatters) {
+  const RandomBlock base = random_words(1, 2, 3, 4, 5);
+  EXPECT_EQ(base, random_words(1, 2, 3, 4, 5));
+  EXPECT_NE(base, random_words(9, 2, 3, 4, 5));
+  EXPECT_NE(base, random_words(1, 9, 3, 4, 5));
+  EXPECT_NE(base, random_words(1, 2, 9, 4, 5));
+  EXPECT_NE(base, random_words(1, 2, 3, 9, 5));
+  EXPECT_NE(base, random_words(1, 2, 3, 4, 9));
+}
+
+TEST(Rng, UniformStaysBelowOne) {
+  EXPECT_EQ(to_uniform(0), 0.0f);
+  EXPECT_LT(to_uniform(~0u), 1.0f);
+  EXPECT_EQ(to_uniform(0x80000000u), 0.5f);
+}
+
+TEST(Rng, NormalHasItsMoments) {
+  double sum = 0, squares = 0, fourth = 0;
+  constexpr int kBlocks = 10000;
+  for (uint32_t i = 0; i < kBlocks; ++i) {
+    const RandomBlock words = philox(7, {i, 0, 0, 0});
+    for (float x : to_normal(words[0], words[1])) {
+      ASSERT_TRUE(std::isfinite(x));
+      sum += x;
+      squares += double(x) * x;
+      fourth += std::pow(double(x), 4);
+    }
+  }
+  // Five standard errors of each.
+  const double count = 2.0 * kBlocks;
+  EXPECT_NEAR(sum / count, 0, 5 / std::sqrt(count));
+  EXPECT_NEAR(squares / count, 1, 5 * std::sqrt(2 / count));
+  EXPECT_NEAR(fourth / count, 3, 5 * std::sqrt(96 / count));
+  EXPECT_TRUE(std::isfinite(to_normal(0, 0)[0]));
+}
+
+TEST(Rng, ThresholdIsAFractionOfAllWords) {
+  EXPECT_EQ(drop_threshold(0), 0u);
+  EXPECT_EQ(drop_threshold(0.5f), 0x80000000u);
+  EXPECT_EQ(drop_threshold(0.25f), 0x40000000u);
+}
+
+}  // namespace
+}  // namespace gradmill

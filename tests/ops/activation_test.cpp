@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/activation.h"
+
+#include <cmath>
+
+#include "support/op_test.h"
+
+namespace gradmill::test {
+namespace {
+
+constexpr int64_t kRows = 67, kCols = 517;  // not multiples of anything, and several tasks
+constexpr Activation kKinds[] = {Activation::gelu_erf, Activation::gelu_tanh, Activation::swiglu, Activation::geglu_erf,
+                                 Activation::geglu_tanh};
+
+double exact(Activation kind, double x) {
+  switch (kind) {
+    case Activation::gelu_erf:
+    case Activation::geglu_erf: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case Activation::gelu_tanh:
+    case Activation::geglu_tanh: return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::swiglu: return x / (1 + std::exp(-x));
+  }
+  return NAN;
+}
+
+struct Problem {
+  ActivationArgs forward;
+  ActivationGradArgs backward;
+};
+
+class ActivationTest : public OpTest {
+ protected:
+  Problem make(Activation kind, DType type, int64_t rows = kRows, int64_t cols = kCols) {
+    const int64_t width = is_gated(kind) ? 2 * cols : cols;
+    Problem p;
+    p.forward = {.kind = kind, .x = upload(random_values(rows * width, 1, 4, dtype()), {rows, width}, type),
+                 .y = Operand(tensor({rows, cols}, type))};
+    p.backward = {.kind = kind, .x = p.forward.x,
+                  .dy = upload(random_values(rows * cols, 2, 1, dtype()), {rows, cols}, type),
+                  .dx = tensor({rows, width}, type)};
+    return p;
+  }
+
+  // The value at each x, with `up` 1 for gated kinds.
+  std::vector<float> values(Activation kind, const std::vector<float>& x) {
+    const auto count = static_cast<int64_t>(x.size());
+    std::vector<float> row = x;
+    if (is_gated(kind)) row.resize(2 * x.size(), 1.0f);
+    const TensorView y = tensor({1, count}, DType::fp32);
+    const TensorView gate_up = upload(row, {1, static_cast<int64_t>(row.size())}, DType::fp32);
+    activation_forward(ctx_, {.kind = kind, .x = gate_up, .y = Operand(y)});
+    return download(y);
+  }
+};
+
+TEST_P(ActivationTest, MatchesFp32) {
+  for (Activation kind : kKinds) {
+    const Problem narrow = make(kind, dtype()), wide = make(kind, DType::fp32);
+    for (const Problem* p : {&narrow, &wide}) {
+      activation_forward(ctx_, p->forward);
+      activation_backward(ctx_, p->backward);
+    }
+    expect_within_ulps(download(narrow.forward.y.plain), download(wide.forward.y.plain), dtype(), 1, "y");
+    expect_within_ulps(download(narrow.backward.dx), download(wide.backward.dx), dtype(), 1, "dx");
+  }
+}
+
+TEST_P(ActivationTest, BackwardInPlace) {
+  for (Activation kind : kKinds) {
+    const Problem p = make(kind, dtype());
+    activation_backward(ctx_, p.backward);
+    const std::vector<float> expected = download(p.backward.dx);
+    if (!is_gated(kind)) {
+      ActivationGradArgs over_dy = p.backward;
+      over_dy.dx = over_dy.dy = upload(download(p.backward.dy), p.backward.dy.shape, dtype());
+      activation_backward(ctx_, over_dy);
+      expect_same_bits(download(over_dy.dx), expected, "dx over dy");
+    }
+    ActivationGradArgs over_x = p.backward;
+    over_x.dx = over_x.x;
+    activation_backward(ctx_, over_x);
+    expect_same_bits(download(over_x.dx), expected, "dx over x");
+  }
+}
+
+TEST_P(ActivationTest, StridedRowsLeaveTheirNeighboursAlone) {
+  constexpr int64_t kNarrow = 19;
+  for (Activation kind : kKinds) {
+    const Problem dense = make(kind, dtype(), 5, kNarrow);
+    activation_forward(ctx_, dense.forward);
+    ActivationArgs strided = dense.forward;
+    const TensorView around = upload(std::vector<float>(5 * 40, 7.0f), {5, 40}, dtype());
+    strided.y = Operand(around.slice_cols(11, 11 + kNarrow));
+    activation_forward(ctx_, strided);
+    expect_same_bits(download(strided.y.plain), download(dense.forward.y.plain), "y");
+    expect_same_bits(download(around.slice_cols(0, 11)), std::vector<float>(5 * 11, 7.0f), "left of y");
+    expect_same_bits(download(around.slice_cols(30, 40)), std::vector<float>(5 * 10, 7.0f), "right of y");
+  }
+}
+
+TEST_P(ActivationTest, BitsDoNotDependOnThreads) {
+  const Problem p = make(Activation::geglu_erf, dtype());
+  std::vector<float> y, dx;
+  for (int threads : {1, 2, 3, 7}) {
+    use_threads(threads);
+    activation_forward(ctx_, p.forward);
+    activation_backward(ctx_, p.backward);
+    if (threads == 1) {
+      y = download(p.forward.y.plain);
+      dx = download(p.backward.dx);
+    }
+    expect_same_bits(download(p.forward.y.plain), y, "y");
+    expect_same_bits(download(p.backward.dx), dx, "dx");
+  }
+}
+
+class ActivationFp32 : public ActivationTest {};
+
+TEST_P(ActivationFp32, CentralDifferences) {
+  for (Activation kind : kKinds) {
+    const Problem p = make(kind, DType::fp32, 7, 37);
+    activation_backward(ctx_, p.backward);
+    const GradientCheck check{.forward = [&] { activation_forward(ctx_, p.forward); }, .output = p.forward.y.plain,
+                              .doutput = download(p.backward.dy)};
+    expect_gradient(check, p.forward.x, download(p.backward.dx), "x");
+  }
+}
+
+// Against double, down to x = -5. There the tanh form's exponent is 17, and each of its roundings 8 ulp of the value.
+TEST_P(ActivationFp32, AccurateOverTheWholeRange) {
+  std::vector<float> x;
+  for (float value = -5; value < 30; value += 0.0037f) x.push_back(value);
+  for (float value = 1; value > 1e-30f; value *= 0.37f) x.insert(x.end(), {value, -value});
+  for (Activation kind : kKinds) {
+    std::vector<float> expected;
+    for (float value : x) expected.push_back(static_cast<float>(exact(kind, value)));
+    const bool tanh = kind == Activation::gelu_tanh || kind == Activation::geglu_tanh;
+    expect_within_ulps(values(kind, x), expected, DType::fp32, tanh ? 20 : 5, "kind " + std::to_string(int(kind)));
+  }
+}
+
+TEST_P(ActivationFp32, FarFromZero) {
+  const std::vector<float> x = {-5.5f, -8, -12, -14,  -15, -20,  -90,   -180, -300,
+                                -1000, -1e6f, 20, 90, 180, 300, 1000, 1e6f, 0};
+  for (Activation kind : kKinds) {
+    const std::vector<float> y = values(kind, x);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double expected = exact(kind, x[i]);
+      EXPECT_NEAR(y[i], expected, 5e-6 * std::fabs(expected) + 1e-37) << "kind " << int(kind) << " at " << x[i];
+    }
+    EXPECT_TRUE(std::isnan(values(kind, {NAN})[0]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, ActivationFp32, testing::ValuesIn(fp32_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, ActivationTest, testing::ValuesIn(all_cases()), case_name);
+
+}  // namespace
+}  // namespace gradmill::test

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/attention.h"
+
+#include <limits>
+
+#include "ops/attention_reference.h"
+#include "support/op_test.h"
+
+namespace gradmill::test {
+namespace {
+
+const std::vector<AttentionCase>& cases() {
+  static const std::vector<AttentionCase> all = {
+      {.name = "causal, ragged, with empty sequences", .q_lens = {70, 0, 1, 130, 9, 0}, .kv_lens = {70, 0, 1, 130, 9, 0},
+       .heads = 4, .kv_heads = 2, .head_dim = 32, .padding = 13},
+      {.name = "causal, whole tiles", .q_lens = {64, 128}, .kv_lens = {64, 128}, .heads = 2, .kv_heads = 2, .head_dim = 64},
+      {.name = "bidirectional", .q_lens = {3, 64, 81}, .kv_lens = {3, 64, 81}, .heads = 4, .kv_heads = 1, .head_dim = 8,
+       .mask = {-1, -1}, .max_len = 200},
+      {.name = "sliding window", .q_lens = {200, 33}, .kv_lens = {200, 33}, .heads = 2, .kv_heads = 1, .head_dim = 64,
+       .mask = {19, 0}},
+      {.name = "band", .q_lens = {100, 64, 129}, .kv_lens = {100, 64, 129}, .heads = 2, .kv_heads = 2, .head_dim = 72,
+       .mask = {7, 7}},
+      {.name = "itself and the one before", .q_lens = {66}, .kv_lens = {66}, .head_dim = 16, .mask = {1, 0}},
+      {.name = "everything after", .q_lens = {90}, .kv_lens = {90}, .heads = 2, .kv_heads = 1, .head_dim = 24,
+       .mask = {0, -1}, .padding = 0},
+      {.name = "keys from a cache", .q_lens = {1, 5, 70, 0}, .kv_lens = {130, 70, 70, 9}, .heads = 4, .kv_heads = 2,
+       .head_dim = 32},
+      {.name = "keys from a cache, window", .q_lens = {67, 3}, .kv_lens = {150, 99}, .heads = 1, .kv_heads = 1,
+       .head_dim = 40, .mask = {30, 3}},
+      {.name = "queries that see nothing", .q_lens = {70, 2}, .kv_lens = {3, 0}, .heads = 2, .kv_heads = 1, .head_dim = 8},
+      {.name = "widest head", .q_lens = {20}, .kv_lens = {20}, .heads = 2, .kv_heads = 1, .head_dim = 256},
+      {.name = "dropout", .q_lens = {70, 11}, .kv_lens = {81, 11}, .heads = 2, .kv_heads = 1, .head_dim = 32,
+       .max_len = 83, .dropout = true},
+      {.name = "dropout, band", .q_lens = {130}, .kv_lens = {130}, .heads = 3, .kv_heads = 3, .head_dim = 16,
+       .mask = {9, 40}, .dropout = true},
+  };
+  return all;
+}
+
+std::vector<int32_t> offsets(const std::vector<int32_t>& lens) {
+  std::vector<int32_t> sums = {0};
+  for (int32_t len : lens) sums.push_back(sums.back() + len);
+  return sums;
+}
+
+class AttentionTest : public OpTest {
+ protected:
+  AttentionTest() {
+    scalars_.seed = 0x123456789abcdefull;
+    scalars_.step = 17;
+    scalars_.token_base = 1000;
+    scalars_.dropout = 0.3f;
+  }
+
+  static AttentionInputs inputs(const AttentionCase& c, DType rounded_to) {
+    const int64_t q = c.q_rows() * c.heads * c.head_dim, kv = c.kv_rows() * c.kv_heads * c.head_dim;
+    return {random_values(q, 1, 2, rounded_to), random_values(q, 2, 1, rounded_to), random_values(kv, 3, 2, rounded_to),
+            random_values(kv, 4, 1, rounded_to)};
+  }
+
+  // q, k and v as columns of one packed buffer, NaN in its padding rows; the gradients in another.
+  AttentionGradArgs make(const AttentionCase& c, const AttentionInputs& in, DType type) {
+    const int64_t q_cols = c.heads * c.head_dim, kv_cols = c.kv_heads * c.head_dim, cols = q_cols + 2 * kv_cols;
+    const int64_t rows = std::max(c.q_rows(), c.kv_rows());
+    std::vector<float> packed(static_cast<size_t>(rows * cols), std::numeric_limits<float>::quiet_NaN());
+    const auto pack = [&](const std::vector<float>& values, int64_t used, int64_t width, int64_t at) {
+      for (int64_t r = 0; r < used; ++r) {
+        std::copy_n(values.begin() + r * width, width, packed.begin() + r * cols + at);
+      }
+    };
+    pack(in.q, AttentionCase::total(c.q_lens), q_cols, 0);
+    pack(in.k, AttentionCase::total(c.kv_lens), kv_cols, q_cols);
+    pack(in.v, AttentionCase::total(c.kv_lens), kv_cols, q_cols + kv_cols);
+    const TensorView qkv = upload(packed, {rows, cols}, type), dqkv = tensor({rows, cols}, type);
+    const auto part = [&](const TensorView& whole, int64_t used, int64_t begin, int64_t width) {
+      return whole.slice_rows(0, used).slice_cols(begin, begin + width);
+    };
+    AttentionGradArgs args;
+    args.forward = {.q = part(qkv, c.q_rows(), 0, q_cols), .k = part(qkv, c.kv_rows(), q_cols, kv_cols),
+                    .v = part(qkv, c.kv_rows(), q_cols + kv_cols, kv_cols), .out = tensor({c.q_rows(), q_cols}, type),
+                    .lse = tensor({c.heads, c.q_rows()}, DType::fp32),
+                    .seq = {.cu_q = upload(offsets(c.q_lens)), .cu_kv = upload(offsets(c.kv_lens)),
+                            .max_seqs = static_cast<int64_t>(c.q_lens.size()), .max_len = c.longest()},
+                    .heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim,
+                    .scale = 1 / std::sqrt(static_cast<float>(c.head_dim)), .mask = c.mask, .dropout = c.dropout,
+                    .dropout_site = 67};
+    args.dout = upload(in.dout, {c.q_rows(), q_cols}, type);
+    args.dq = part(dqkv, c.q_rows(), 0, q_cols);
+    args.dk = part(dqkv, c.kv_rows(), q_cols, kv_cols);
+    args.dv = part(dqkv, c.kv_rows(), q_cols + kv_cols, kv_cols);
+    return args;
+  }
+
+  AttentionResult run(const AttentionGradArgs& args) {
+    attention_forward(ctx_, args.forward);
+    attention_backward(ctx_, args);
+    return {download(args.forward.out), download(args.forward.lse), download(args.dq), download(args.dk),
+            download(args.dv)};
+  }
+
+  // Sums are fp32 for every dtype: a narrow result is off by its own rounding and, in dq and dk, that of `out`.
+  void expect_result(const AttentionResult& actual, const AttentionResult& expected, int64_t terms, const char* name) {
+    const int64_t rounded = dtype() == DType::fp32 ? terms : 1;
+    const std::string what = name;
+    expect_reduction(actual.out, expected.out, dtype(), rounded, 2, what + ": out");
+    expect_reduction(actual.lse, expected.lse, DType::fp32, terms, 2, what + ": lse");
+    expect_reduction(actual.dq, expected.dq, dtype(), rounded, 2, what + ": dq");
+    expect_reduction(actual.dk, expected.dk, dtype(), rounded, 2, what + ": dk");
+    expect_reduction(actual.dv, expected.dv, dtype(), rounded, 2, what + ": dv");
+  }
+  static void expect_same(const AttentionResult& actual, const AttentionResult& expected, const std::string& name) {
+    expect_same_bits(actual.out, expected.out, name + ": out");
+    expect_same_bits(actual.lse, expected.lse, name + ": lse");
+    expect_same_bits(actual.dq, expected.dq, name + ": dq");
+    expect_same_bits(actual.dk, expected.dk, name + ": dk");
+    expect_same_bits(actual.dv, expected.dv, name + ": dv");
+  }
+};
+
+TEST_P(AttentionTest, MatchesTheReference) {
+  for (const AttentionCase& c : cases()) {
+    const ArenaScope scope(ctx_.persistent);
+    const AttentionInputs in = inputs(c, dtype());
+    const AttentionGradArgs args = make(c, in, dtype());
+    expect_result(run(args), AttentionReference(c, in, args.forward, scalars_).run(), c.longest() + c.head_dim, c.name);
+  }
+}
+
+TEST_P(AttentionTest, BitsDoNotDependOnThreads) {
+  for (const AttentionCase& c : cases()) {
+    const ArenaScope scope(ctx_.persistent);
+    const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
+    AttentionResult one;
+    for (int threads : {1, 2, 3, 7}) {
+      use_threads(threads);
+      const AttentionResult result = run(args);
+      if (threads == 1) one = result;
+      expect_same(result, one, c.name);
+    }
+  }
+}
+
+// Sequences see neither their neighbours nor, through dropout's coordinates, how the batch was split.
+TEST_P(AttentionTest, MicroBatchesHaveTheBitsOfTheWhole) {
+  AttentionCase whole{.name = "split", .q_lens = {70, 33, 0, 90}, .kv_lens = {70, 33, 0, 90}, .heads = 4, .kv_heads = 2,
+                      .head_dim = 32, .dropout = true, .padding = 0};
+  const AttentionInputs in = inputs(whole, dtype());
+  const AttentionResult expected = run(make(whole, in, dtype()));
+  AttentionResult joined;
+  std::vector<float> lse(expected.lse.size());
+  const uint32_t first_token = scalars_.token_base;
+  for (int64_t part = 0, row = 0; part < 2; ++part) {
+    AttentionCase half = whole;
+    half.q_lens = half.kv_lens = part == 0 ? std::vector<int32_t>{70, 33} : std::vector<int32_t>{0, 90};
+    half.max_len = whole.longest();
+    const auto cut = [&](const std::vector<float>& values, int64_t cols) {
+      return std::vector<float>(values.begin() + row * cols, values.begin() + (row + half.q_rows()) * cols);
+    };
+    const int64_t q_cols = half.heads * half.head_dim, kv_cols = half.kv_heads * half.head_dim;
+    scalars_.token_base = first_token + static_cast<uint32_t>(row);
+    const AttentionResult result =
+        run(make(half, {cut(in.q, q_cols), cut(in.dout, q_cols), cut(in.k, kv_cols), cut(in.v, kv_cols)}, dtype()));
+    const auto append = [](std::vector<float>& to, const std::vector<float>& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(joined.out, result.out), append(joined.dq, result.dq), append(joined.dk, result.dk), append(joined.dv, result.dv);
+    for (int64_t head = 0; head < half.heads; ++head) {
+      std::copy_n(result.lse.begin() + head * half.q_rows(), half.q_rows(), lse.begin() + head * whole.q_rows() + row);
+    }
+    row += half.q_rows();
+  }
+  joined.lse = lse;
+  expect_same(joined, expected, "two micro-batches");
+}
+
+TEST_P(AttentionTest, NanReachesTheOutput) {
+  const AttentionCase c{.name = "nan", .q_lens = {20}, .kv_lens = {20}, .padding = 0};
+  for (int which : {0, 1, 2}) {
+    AttentionInputs in = inputs(c, dtype());
+    std::vector<float>& input = which == 0 ? in.q : which == 1 ? in.k : in.v;
+    input[static_cast<size_t>(7 * c.head_dim)] = std::numeric_limits<float>::quiet_NaN();
+    const AttentionResult result = run(make(c, in, dtype()));
+    EXPECT_TRUE(std::isnan(result.out[static_cast<size_t>(7 * c.head_dim)])) << "input " << which;
+    EXPECT_TRUE(std::isnan(result.dq[static_cast<size_t>(7 * c.head_dim)])) << "input " << which;
+  }
+}
+
+class AttentionGradients : public AttentionTest {};
+TEST_P(AttentionGradients, CentralDifferences) {
+  use_threads(1);
+  for (bool dropout : {false, true}) {
+    const AttentionCase c{.name = "gradient", .q_lens = {9, 17}, .kv_lens = {9, 20}, .heads = 2, .kv_heads = 1,
+                          .mask = {10, 1}, .dropout = dropout, .padding = 0};
+    const AttentionInputs in = inputs(c, DType::fp32);
+    const AttentionGradArgs args = make(c, in, DType::fp32);
+    const AttentionResult result = run(args);
+    const GradientCheck check{.forward = [&] { attention_forward(ctx_, args.forward); }, .output = args.forward.out,
+                              .doutput = in.dout};
+    expect_gradient(check, args.forward.q, result.dq, "q");
+    expect_gradient(check, args.forward.k, result.dk, "k");
+    expect_gradient(check, args.forward.v, result.dv, "v");
+  }
+}
+
+TEST_P(AttentionGradients, CostCountsWhatTheMaskLeaves) {
+  ExecContext dry;
+  dry.dry = true;
+  dry.device = host_cpu();
+  const auto flops = [&](AttentionMask mask, int64_t queries) {
+    Ledger ledger;
+    dry.ledger = &ledger;
+    const TensorView q(nullptr, DType::fp32, {12 * queries, 4 * 32}), kv(nullptr, DType::fp32, {12 * 64, 2 * 32});
+    const TensorView cu(nullptr, DType::int32, {13});
+    attention_forward(dry, {.q = q, .k = kv, .v = kv, .out = q, .lse = TensorView(nullptr, DType::fp32, {4, 12 * queries}),
+                            .seq = {.cu_q = cu, .cu_kv = cu, .max_seqs = 12, .max_len = 64}, .heads = 4, .kv_heads = 2,
+                            .head_dim = 32, .mask = mask});
+    return ledger.total().flops / (4.0 * 12 * 4 * 32);  // weights of one head
+  };
+  EXPECT_EQ(flops({-1, -1}, 64), 64 * 64);
+  EXPECT_EQ(flops({-1, 0}, 64), 64 * 64 / 2);
+  EXPECT_EQ(flops({16, 0}, 64), 64 * 16 - 16 * 16 / 2);
+  EXPECT_EQ(flops({16, 16}, 64), 2 * (64 * 16 - 16 * 16 / 2));
+  EXPECT_EQ(flops({-1, 0}, 16), 16 * 48 + 16 * 16 / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, AttentionGradients, testing::ValuesIn(fp32_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, AttentionTest, testing::ValuesIn(all_cases()), case_name);
+
+}  // namespace
+}  // namespace gradmill::test

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cross_entropy.h"
+
+#include <cmath>
+
+#include "support/op_test.h"
+
+namespace gradmill::test {
+namespace {
+
+struct Expected {
+  std::vector<float> losses, grads;
+};
+
+class CrossEntropyTest : public OpTest {
+ protected:
+  CrossEntropyTest() {
+    scalars_.inv_targets = 0.125f;
+    scalars_.loss_scale = 16;
+  }
+
+  // In double, of the values the op sees.
+  Expected reference(const TensorView& logits, std::span<const int32_t> targets) const {
+    const std::vector<float> x = download(logits);
+    const auto size = static_cast<size_t>(logits.cols());
+    const double scale = double(scalars_.inv_targets) * scalars_.loss_scale;
+    Expected expected;
+    for (size_t r = 0; r < targets.size(); ++r) {
+      const float* row = x.data() + r * size;
+      const double max = *std::max_element(row, row + size);
+      double sum = 0;
+      for (size_t c = 0; c < size; ++c) sum += std::exp(row[c] - max);
+      const bool ignored = targets[r] == kIgnoredTarget;
+      expected.losses.push_back(ignored ? 0 : static_cast<float>(std::log(sum) + max - row[targets[r]]));
+      for (size_t c = 0; c < size; ++c) {
+        const double p = std::exp(row[c] - max) / sum - (static_cast<int32_t>(c) == targets[r]);
+        expected.grads.push_back(ignored ? 0 : static_cast<float>(p * scale));
+      }
+    }
+    return expected;
+  }
+
+  static std::vector<int32_t> some_targets(int64_t rows, int64_t size) {
+    std::vector<int32_t> targets;
+    for (int64_t r = 0; r < rows; ++r) {
+      targets.push_back(r % 5 == 3 ? kIgnoredTarget : static_cast<int32_t>((r * 7919 + size - 1) % size));
+    }
+    return targets;
+  }
+
+  CrossEntropyArgs make(int64_t rows, int64_t size, float spread = 6) {
+    targets_ = some_targets(rows, size);
+    return {.logits = upload(random_values(rows * size, 1, spread, dtype()), {rows, size}, dtype()),
+            .targets = upload(targets_), .losses = tensor({rows}, DType::fp32)};
+  }
+
+  // Relative to the largest gradient there can be; in fp32 the exponentials' few ulp show, else only the last rounding.
+  void expect_grads(const TensorView& logits, const std::vector<float>& grads) const {
+    const double scale = double(scalars_.inv_targets) * scalars_.loss_scale;
+    const double bound = (dtype() == DType::fp32 ? 4 : 1) * epsilon_of(dtype()) * scale;
+    const std::vector<float> actual = download(logits);
+    for (size_t i = 0; i < grads.size(); ++i) ASSERT_NEAR(actual[i], grads[i], bound) << "at " << i;
+  }
+
+  std::vector<int32_t> targets_;
+};
+
+TEST_P(CrossEntropyTest, LossAndGradient) {
+  for (auto [rows, size] : {std::pair<int64_t, int64_t>{1, 1}, {6, 3}, {9, 16}, {11, 65}, {23, 1031}}) {
+    const CrossEntropyArgs args = make(rows, size);
+    const Expected expected = reference(args.logits, targets_);
+    cross_entropy(ctx_, args);
+    expect_reduction(download(args.losses), expected.losses, DType::fp32, 1, 4, "losses");
+    expect_grads(args.logits, expected.grads);
+  }
+}
+
+TEST_P(CrossEntropyTest, GradientsOfSmallProbabilitiesKeepTheirDigits) {
+  if (dtype() == DType::fp16) GTEST_SKIP() << "they are below its smallest number";
+  const CrossEntropyArgs args = make(7, 133, 30);
+  const Expected expected = reference(args.logits, targets_);
+  cross_entropy(ctx_, args);
+  std::vector<float> actual = download(args.logits), others = expected.grads;
+  for (size_t r = 0; r < targets_.size(); ++r) {
+    if (targets_[r] == kIgnoredTarget) continue;
+    const size_t cancels = r * 133 + static_cast<size_t>(targets_[r]);  // p - 1
+    actual[cancels] = others[cancels] = 0;
+  }
+  // A difference of 60 is rounded by 2^-19, which is 16 ulp of its exponential.
+  expect_within_ulps(actual, others, dtype(), dtype() == DType::fp32 ? 20 : 1, "gradient");
+}
+
+TEST_P(CrossEntropyTest, LargeLogitsNeitherOverflowNorVanish) {
+  const CrossEntropyArgs args = make(11, 65, 3e4f);
+  const Expected expected = reference(args.logits, targets_);
+  cross_entropy(ctx_, args);
+  expect_reduction(download(args.losses), expected.losses, DType::fp32, 1, 1, "losses");
+  expect_grads(args.logits, expected.grads);
+}
+
+TEST_P(CrossEntropyTest, IgnoredRowsDoNotEvenReadTheirLogits) {
+  const TensorView logits = upload(std::vector<float>(2 * 19, NAN), {2, 19}, dtype());
+  const TensorView losses = tensor({2}, DType::fp32);
+  cross_entropy(ctx_, {.logits = logits, .targets = upload(std::vector<int32_t>(2, kIgnoredTarget)), .losses = losses});
+  expect_same_bits(download(losses), std::vector<float>(2), "losses");
+  expect_same_bits(download(logits), std::vector<float>(2 * 19), "gradient");
+}
+
+TEST_P(CrossEntropyTest, WithoutGradientTheLogitsStay) {
+  CrossEntropyArgs args = make(11, 65);
+  const std::vector<float> logits = download(args.logits);
+  args.write_grad = false;
+  cross_entropy(ctx_, args);
+  expect_same_bits(download(args.logits), logits, "logits");
+  const std::vector<float> losses = download(args.losses);
+  args.write_grad = true;
+  cross_entropy(ctx_, args);
+  expect_same_bits(download(args.losses), losses, "losses");
+}
+
+// Wherever it is, the loss must show it, or a broken step would pass for a good one.
+TEST_P(CrossEntropyTest, NanAndInfinityReachTheLoss) {
+  for (float bad : {NAN, INFINITY}) {
+    for (int64_t at : {0, 17, 33, 36}) {
+      CrossEntropyArgs args = make(1, 37);
+      std::vector<float> logits = download(args.logits);
+      logits[static_cast<size_t>(at)] = bad;
+      args.logits = upload(logits, {1, 37}, dtype());
+      cross_entropy(ctx_, args);
+      EXPECT_FALSE(std::isfinite(download(args.losses)[0])) << bad << " at " << at;
+      for (float grad : download(args.logits)) EXPECT_TRUE(std::isnan(grad)) << bad << " at " << at;
+    }
+  }
+}
+
+TEST_P(CrossEntropyTest, BitsDoNotDependOnThreads) {
+  std::vector<float> grads, losses;
+  for (int threads : {1, 2, 3, 7}) {
+    use_threads(threads);
+    const CrossEntropyArgs args = make(67, 1031);
+    cross_entropy(ctx_, args);
+    if (threads == 1) {
+      grads = download(args.logits);
+      losses = download(args.losses);
+    }
+    expect_same_bits(download(args.logits), grads, "gradient");
+    expect_same_bits(download(args.losses), losses, "losses");
+  }
+}
+
+class CrossEntropyFp32 : public CrossEntropyTest {};
+
+TEST_P(CrossEntropyFp32, CentralDifferences) {
+  scalars_.loss_scale = 1;
+  scalars_.inv_targets = 1;
+  CrossEntropyArgs args = make(7, 19, 2), with_grad = args;
+  args.write_grad = false;
+  with_grad.logits = upload(download(args.logits), args.logits.shape, DType::fp32);
+  cross_entropy(ctx_, with_grad);
+  const GradientCheck check{.forward = [&] { cross_entropy(ctx_, args); }, .output = args.losses,
+                            .doutput = std::vector<float>(7, 1.0f)};
+  expect_gradient(check, args.logits, download(with_grad.logits), "logits");
+}
+
+TEST_P(CrossEntropyFp32, LossSumIsDoubleAndInRowOrder) {
+  const std::vector<float> losses = random_values(1001, 1, 9);
+  double expected = scalars_.loss_sum = 0.1;
+  for (float loss : losses) expected += double(loss);
+  add_loss_sum(ctx_, upload(std::span(losses).first(400), {400}, DType::fp32));
+  add_loss_sum(ctx_, upload(std::span(losses).subspan(400), {601}, DType::fp32));
+  EXPECT_EQ(scalars_.loss_sum, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, CrossEntropyFp32, testing::ValuesIn(fp32_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, CrossEntropyTest, testing::ValuesIn(all_cases()), case_name);
+
+}  // namespace
+}  // namespace gradmill::test

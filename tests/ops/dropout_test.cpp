@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/dropout.h"
+
+#include "core/rng.h"
+#include "support/op_test.h"
+
+namespace gradmill::test {
+namespace {
+
+constexpr int64_t kRows = 41, kCols = 1093;  // more than one block of columns, and several tasks
+
+class DropoutTest : public OpTest {
+ protected:
+  DropoutTest() {
+    scalars_.dropout = 0.3f;
+    scalars_.seed = 0x123456789abcdef0;
+    scalars_.step = 17;
+    scalars_.token_base = 1000;
+    values_ = random_values(kRows * kCols, 1, 2, dtype());
+    for (float& value : values_) value = value == 0 ? 1 : value;  // so that only dropped elements are 0
+    x_ = upload(values_, {kRows, kCols}, dtype());
+  }
+
+  std::vector<float> run(const TensorView& x, uint32_t site = 5) {
+    const TensorView y = tensor(x.shape, dtype());
+    dropout(ctx_, {.x = x, .y = y, .site = site});
+    return download(y);
+  }
+
+  std::vector<float> values_;
+  TensorView x_;
+};
+
+TEST_P(DropoutTest, FollowsTheScalarGenerator) {
+  std::vector<float> expected;
+  for (int64_t r = 0; r < kRows; ++r) {
+    for (int64_t c = 0; c < kCols; ++c) {
+      const auto token = static_cast<uint32_t>(1000 + r), block = static_cast<uint32_t>(c / 4);
+      const RandomBlock words = random_words(scalars_.seed, 5, 17, token, block);
+      const bool kept = words[static_cast<size_t>(c % 4)] >= drop_threshold(0.3f);
+      expected.push_back(kept ? values_[static_cast<size_t>(r * kCols + c)] * (1 / (1 - 0.3f)) : 0.0f);
+    }
+  }
+  const TensorView rounded = upload(expected, {kRows, kCols}, dtype());
+  expect_same_bits(run(x_), download(rounded), "y");
+}
+
+TEST_P(DropoutTest, DropsTheGivenShare) {
+  for (float p : {0.1f, 0.5f, 0.9f}) {
+    scalars_.dropout = p;
+    const std::vector<float> y = run(x_);
+    const double share = double(std::count(y.begin(), y.end(), 0.0f)) / double(y.size());
+    EXPECT_NEAR(share, p, 5 * std::sqrt(p * (1 - p) / double(y.size())));
+  }
+}
+
+TEST_P(DropoutTest, WithoutDropoutItCopies) {
+  scalars_.dropout = 0;
+  expect_same_bits(run(x_), values_, "y");
+  dropout(ctx_, {.x = x_, .y = x_, .site = 5});
+  expect_same_bits(download(x_), values_, "x in place");
+}
+
+TEST_P(DropoutTest, InPlace) {
+  const std::vector<float> expected = run(x_);
+  dropout(ctx_, {.x = x_, .y = x_, .site = 5});
+  expect_same_bits(download(x_), expected, "x");
+}
+
+TEST_P(DropoutTest, TheSplitIntoMicroBatchesDoesNotMatter) {
+  const std::vector<float> whole = run(x_);
+  std::vector<float> parts = run(x_.slice_rows(0, 13));
+  scalars_.token_base += 13;
+  const std::vector<float> rest = run(x_.slice_rows(13, kRows));
+  parts.insert(parts.end(), rest.begin(), rest.end());
+  expect_same_bits(parts, whole, "y");
+}
+
+TEST_P(DropoutTest, SiteStepAndSeedChangeTheMask) {
+  const std::vector<float> base = run(x_);
+  EXPECT_NE(run(x_, 6), base);
+  ++scalars_.step;
+  EXPECT_NE(run(x_), base);
+  --scalars_.step;
+  ++scalars_.seed;
+  EXPECT_NE(run(x_), base);
+}
+
+TEST_P(DropoutTest, BitsDoNotDependOnThreads) {
+  const std::vector<float> expected = run(x_);
+  for (int threads : {1, 3, 7}) {
+    use_threads(threads);
+    expect_same_bits(run(x_), expected, "y");
+  }
+}
+
+class DropoutGradients : public DropoutTest {};
+TEST_P(DropoutGradients, TheGradientIsTheSameOp) {
+  const TensorView x = upload(random_values(5 * 37, 2), {5, 37}, DType::fp32);
+  const TensorView y = tensor({5, 37}, DType::fp32), dx = tensor({5, 37}, DType::fp32);
+  const TensorView dy = upload(random_values(5 * 37, 3), {5, 37}, DType::fp32);
+  dropout(ctx_, {.x = dy, .y = dx, .site = 5});
+  const GradientCheck check{.forward = [&] { dropout(ctx_, {.x = x, .y = y, .site = 5}); },
+                            .output = y, .doutput = download(dy)};
+  expect_gradient(check, x, download(dx), "x");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, DropoutGradients, testing::ValuesIn(fp32_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, DropoutTest, testing::ValuesIn(all_cases()), case_name);
+
+}  // namespace
+}  // namespace gradmill::test

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/embedding.h"
+
+#include "support/op_test.h"
+
+namespace gradmill::test {
+namespace {
+
+constexpr int64_t kTokens = 300, kEntries = 101, kPositions = 9, kCols = 131;
+
+class EmbeddingTest : public OpTest {
+ protected:
+  EmbeddingTest() {
+    // Entry 7 is used by a third of the rows, odd entries above 50 by none.
+    for (int32_t i = 0; i < kTokens; ++i) {
+      const int32_t index = i * 37 % static_cast<int32_t>(kEntries);
+      indices_.push_back(i % 3 == 0 ? 7 : index > 50 ? index & ~1 : index);
+      positions_.push_back(i % static_cast<int32_t>(kPositions));
+    }
+  }
+
+  TensorView matrix(int64_t rows, uint32_t seed, DType type) {
+    return upload(random_values(rows * kCols, seed, 1, dtype()), {rows, kCols}, type);
+  }
+
+  EmbeddingArgs forward(DType type) {
+    return {.indices = upload(indices_), .table = matrix(kEntries, 1, type), .position_indices = upload(positions_),
+            .position_table = matrix(kPositions, 2, type), .y = tensor({kTokens, kCols}, type), .scale = 3};
+  }
+
+  EmbeddingGradArgs backward() {
+    return {.indices = upload(indices_), .dy = matrix(kTokens, 3, dtype()),
+            .dtable = tensor({kEntries, kCols}, DType::fp32), .scale = 3};
+  }
+
+  bool used(size_t entry) const {
+    return std::find(indices_.begin(), indices_.end(), static_cast<int32_t>(entry)) != indices_.end();
+  }
+
+  std::vector<int32_t> indices_, positions_;
+};
+
+TEST_P(EmbeddingTest, LooksUp) {
+  EmbeddingArgs args = forward(dtype());
+  const std::vector<float> table = download(args.table), positions = download(args.position_table);
+  std::vector<float> plain, with_positions;
+  for (size_t i = 0; i < indices_.size(); ++i) {
+    for (size_t c = 0; c < kCols; ++c) {
+      plain.push_back(table[static_cast<size_t>(indices_[i]) * kCols + c]);
+      with_positions.push_back(3 * plain.back() + positions[static_cast<size_t>(positions_[i]) * kCols + c]);
+    }
+  }
+  embedding_forward(ctx_, args);
+  expect_within_ulps(download(args.y), with_positions, dtype(), dtype() == DType::fp32 ? 16 : 1, "y");
+  args = {.indices = args.indices, .table = args.table, .y = tensor({kTokens, kCols}, dtype())};
+  embedding_forward(ctx_, args);
+  expect_same_bits(download(args.y), plain, "y without positions");
+}
+
+TEST_P(EmbeddingTest, GradientSumsRowsOfAnEntry) {
+  const EmbeddingGradArgs args = backward();
+  embedding_backward(ctx_, args);
+  const std::vector<float> dy = download(args.dy), dtable = download(args.dtable);
+  std::vector<double> sums(kEntries * kCols);
+  for (size_t i = 0; i < dy.size(); ++i) {
+    sums[static_cast<size_t>(indices_[i / kCols]) * kCols + i % kCols] += 3.0 * dy[i];
+  }
+  expect_reduction(dtable, std::vector<float>(sums.begin(), sums.end()), DType::fp32, kTokens / 3, 1, "dtable");
+  ASSERT_FALSE(used(51));
+  EXPECT_EQ(std::count(dtable.begin() + 51 * kCols, dtable.begin() + 52 * kCols, 0.0f), kCols);
+}
+
+TEST_P(EmbeddingTest, BetaOneAddsAndLeavesUnusedEntriesAlone) {
+  EmbeddingGradArgs fresh = backward();
+  embedding_backward(ctx_, fresh);
+  const std::vector<float> sums = download(fresh.dtable);
+  std::vector<float> old = random_values(kEntries * kCols, 9), expected = old;
+  for (size_t i = 0; i < old.size(); ++i) {
+    if (used(i / kCols)) expected[i] += sums[i];
+  }
+  EmbeddingGradArgs args = fresh;
+  args.beta = 1;
+  args.dtable = upload(old, {kEntries, kCols}, DType::fp32);
+  embedding_backward(ctx_, args);
+  expect_reduction(download(args.dtable), expected, DType::fp32, kTokens / 3, 1, "dtable");
+  const std::vector<float> actual = download(args.dtable);
+  for (size_t entry = 0; entry < kEntries; ++entry) {
+    if (used(entry)) continue;
+    const auto row = std::span(actual).subspan(entry * kCols, kCols);
+    expect_same_bits(row, std::span(old).subspan(entry * kCols, kCols), "unused entry");
+  }
+}
+
+TEST_P(EmbeddingTest, OtherBetasScaleEverything) {
+  EmbeddingGradArgs args = backward();
+  args.beta = 0.5f;
+  args.dtable = upload(std::vector<float>(kEntries * kCols, 4.0f), {kEntries, kCols}, DType::fp32);
+  embedding_backward(ctx_, args);
+  const std::vector<float> half = download(args.dtable);
+  EXPECT_EQ(std::count(half.begin() + 51 * kCols, half.begin() + 52 * kCols, 2.0f), kCols);
+  EmbeddingGradArgs fresh = backward();
+  embedding_backward(ctx_, fresh);
+  std::vector<float> expected = download(fresh.dtable);
+  for (float& value : expected) value += 2;
+  expect_reduction(half, expected, DType::fp32, kTokens / 3, 1, "dtable");
+}
+
+// Each entry's rows are added to the running gradient in order, so the split of a step does not show.
+TEST_P(EmbeddingTest, TwoMicroBatchesHaveTheBitsOfOne) {
+  const EmbeddingGradArgs whole = backward();
+  embedding_backward(ctx_, whole);
+  EmbeddingGradArgs part = whole;
+  part.dtable = tensor({kEntries, kCols}, DType::fp32);
+  part.indices = whole.indices.slice_rows(0, 123);
+  part.dy = whole.dy.slice_rows(0, 123);
+  embedding_backward(ctx_, part);
+  part.indices = whole.indices.slice_rows(123, kTokens);
+  part.dy = whole.dy.slice_rows(123, kTokens);
+  part.beta = 1;
+  embedding_backward(ctx_, part);
+  expect_same_bits(download(part.dtable), download(whole.dtable), "dtable");
+}
+
+TEST_P(EmbeddingTest, OneEntryForAllRows) {
+  const TensorView dy = upload(std::vector<float>(kTokens * kCols, 0.5f), {kTokens, kCols}, dtype());
+  const TensorView dtable = tensor({1, kCols}, DType::fp32);
+  embedding_backward(ctx_, {.indices = upload(std::vector<int32_t>(kTokens)), .dy = dy, .dtable = dtable});
+  expect_same_bits(download(dtable), std::vector<float>(kCols, 150.0f), "dtable");
+}
+
+TEST_P(EmbeddingTest, BitsDoNotDependOnThreads) {
+  const EmbeddingArgs args = forward(dtype());
+  EmbeddingGradArgs grad = backward();
+  std::vector<float> y, dtable;
+  for (int threads : {1, 2, 3, 7}) {
+    use_threads(threads);
+    embedding_forward(ctx_, args);
+    grad.dtable = tensor({kEntries, kCols}, DType::fp32);
+    embedding_backward(ctx_, grad);
+    if (threads == 1) {
+      y = download(args.y);
+      dtable = download(grad.dtable);
+    }
+    expect_same_bits(download(args.y), y, "y");
+    expect_same_bits(download(grad.dtable), dtable, "dtable");
+  }
+}
+
+class EmbeddingGradients : public EmbeddingTest {};
+TEST_P(EmbeddingGradients, CentralDifferences) {
+  const EmbeddingArgs args = forward(DType::fp32);
+  EmbeddingGradArgs grad = backward();
+  embedding_backward(ctx_, grad);
+  const GradientCheck check{.forward = [&] { embedding_forward(ctx_, args); }, .output = args.y,
+                            .doutput = download(grad.dy)};
+  expect_gradient(check, args.table, download(grad.dtable), "table");
+  grad.indices = args.position_indices;
+  grad.dtable = tensor({kPositions, kCols}, DType::fp32);
+  grad.scale = 1;
+  embedding_backward(ctx_, grad);
+  expect_gradient(check, args.position_table, download(grad.dtable), "position table");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, EmbeddingGradients, testing::ValuesIn(fp32_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, EmbeddingTest, testing::ValuesIn(all_cases()), case_name);
+
+}  // namespace
+}  // namespace gradmill::test

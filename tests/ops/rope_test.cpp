@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/rope.h"
+
+#include <cmath>
+
+#include "support/op_test.h"
+
+namespace gradmill::test {
+namespace {
+
+constexpr int64_t kRows = 37, kHeads = 3, kKvHeads = 2, kPositions = 50;
+
+// Head sizes whose halves are no whole vector, less than one, and some of them.
+constexpr int64_t kHeadDims[] = {6, 36, 64, 72};
+
+struct Problem {
+  RopeArgs forward;
+  RopeGradArgs backward;
+};
+
+class RopeTest : public OpTest {
+ protected:
+  // q and k are the first columns of a wider projection. The values are rounded to the test's dtype, stored as `type`.
+  Problem make(int64_t head_dim, bool normed, DType type) {
+    const int64_t cols = (kHeads + kKvHeads) * head_dim, width = cols + kKvHeads * head_dim;
+    const auto packed = [&](uint32_t seed) {
+      return upload(random_values(kRows * width, seed, 2, dtype()), {kRows, width}, type).slice_cols(0, cols);
+    };
+    const auto weight = [&](uint32_t seed) { return upload(random_values(head_dim, seed, 1, dtype()), {head_dim}, type); };
+    std::vector<int32_t> positions;
+    for (int32_t row = 0; row < kRows; ++row) positions.push_back((row * 7 + 3) % int32_t{kPositions});
+    Problem s;
+    s.forward = {.in = packed(1), .out = tensor({kRows, cols}, type), .positions = upload(positions),
+                 .cos_sin = upload(angles(head_dim), {kPositions, head_dim}, DType::fp32), .heads = kHeads,
+                 .kv_heads = kKvHeads, .head_dim = head_dim, .eps = 1e-5f, .weight_offset = 0.5f};
+    s.backward = {.dout = packed(2), .din = tensor({kRows, width}, type).slice_cols(0, cols)};
+    if (normed) {
+      s.forward.q_weight = weight(3), s.forward.k_weight = weight(4);
+      s.backward.dq_weight = tensor({head_dim}, DType::fp32), s.backward.dk_weight = tensor({head_dim}, DType::fp32);
+    }
+    s.backward.forward = s.forward;
+    return s;
+  }
+
+  static std::vector<float> angles(int64_t head_dim) {
+    std::vector<float> table;
+    for (int64_t position = 0; position < kPositions; ++position) {
+      for (int64_t i = 0; i < head_dim; ++i) {
+        const int64_t j = i % (head_dim / 2);
+        const double angle = double(position) * std::pow(100.0, -2.0 * double(j) / double(head_dim));
+        table.push_back(static_cast<float>(i == j ? std::cos(angle) : std::sin(angle)));
+      }
+    }
+    return table;
+  }
+};
+
+// The definition, in double precision.
+std::vector<float> reference(const RopeArgs& args, const std::vector<float>& in, const std::vector<float>& q_weight,
+                             const std::vector<float>& k_weight) {
+  const int64_t d = args.head_dim, half = d / 2, heads = args.heads + args.kv_heads;
+  std::vector<float> out;
+  for (int64_t row = 0; row < kRows; ++row) {
+    const float* angle = args.cos_sin.row<float>(args.positions.ptr<int32_t>()[row]);
+    for (int64_t head = 0; head < heads; ++head) {
+      std::vector<double> x(in.begin() + (row * heads + head) * d, in.begin() + (row * heads + head + 1) * d);
+      const std::vector<float>& weight = head < args.heads ? q_weight : k_weight;
+      double squares = 0;
+      for (double value : x) squares += value * value;
+      for (size_t i = 0; i < x.size() && !weight.empty(); ++i) {
+        x[i] *= (double(weight[i]) + args.weight_offset) / std::sqrt(squares / double(d) + args.eps);
+      }
+      for (int64_t i = 0; i < d; ++i) {
+        const int64_t j = i % half;
+        const double other = i < half ? -x[static_cast<size_t>(i + half)] : x[static_cast<size_t>(i - half)];
+        out.push_back(static_cast<float>(x[static_cast<size_t>(i)] * angle[j] + other * angle[j + half]));
+      }
+    }
+  }
+  return out;
+}
+
+TEST_P(RopeTest, MatchesTheDefinition) {
+  for (int64_t head_dim : kHeadDims) {
+    for (bool normed : {false, true}) {
+      const Problem s = make(head_dim, normed, dtype());
+      rope_forward(ctx_, s.forward);
+      const std::vector<float> none, q_weight = normed ? download(s.forward.q_weight) : none;
+      const std::vector<float> expected =
+          reference(s.forward, download(s.forward.in), q_weight, normed ? download(s.forward.k_weight) : none);
+      // A rotation cancels: the error is one of the pair's size.
+      expect_reduction(download(s.forward.out), expected, dtype(), dtype() == DType::fp32 ? head_dim : 1, 1, "out");
+    }
+  }
+}
+
+TEST_P(RopeTest, GradientsMatchFp32) {
+  for (int64_t head_dim : kHeadDims) {
+    for (bool normed : {false, true}) {
+      const Problem narrow = make(head_dim, normed, dtype()), wide = make(head_dim, normed, DType::fp32);
+      rope_backward(ctx_, narrow.backward);
+      rope_backward(ctx_, wide.backward);
+      expect_within_ulps(download(narrow.backward.din), download(wide.backward.din), dtype(), 1, "din");
+      if (!normed) continue;
+      expect_same_bits(download(narrow.backward.dq_weight), download(wide.backward.dq_weight), "dq_weight");
+      expect_same_bits(download(narrow.backward.dk_weight), download(wide.backward.dk_weight), "dk_weight");
+    }
+  }
+}
+
+TEST_P(RopeTest, InPlaceHasTheSameBits) {
+  for (int64_t head_dim : kHeadDims) {
+    for (bool normed : {false, true}) {
+      Problem s = make(head_dim, normed, dtype());
+      rope_backward(ctx_, s.backward);
+      const std::vector<float> din = download(s.backward.din);
+      s.backward.din = s.backward.dout;
+      rope_backward(ctx_, s.backward);
+      expect_same_bits(download(s.backward.din), din, "din");
+      if (normed) continue;
+      rope_forward(ctx_, s.forward);
+      const std::vector<float> out = download(s.forward.out);
+      s.forward.out = s.forward.in;
+      rope_forward(ctx_, s.forward);
+      expect_same_bits(download(s.forward.out), out, "out");
+    }
+  }
+}
+
+// Without a norm nothing but dout is needed.
+TEST_P(RopeTest, BackwardUndoesTheForward) {
+  Problem s = make(64, false, dtype());
+  rope_forward(ctx_, s.forward);
+  const std::vector<float> before = download(s.forward.in);
+  s.backward.forward.in = s.backward.forward.out = {};
+  s.backward.dout = s.backward.din = s.forward.out;
+  rope_backward(ctx_, s.backward);
+  expect_reduction(download(s.backward.din), before, dtype(), 1, 2, "in");
+}
+
+TEST_P(RopeTest, BetaAddsToTheOldGradient) {
+  Problem s = make(36, true, dtype());
+  rope_backward(ctx_, s.backward);
+  const std::vector<float> dq_weight = download(s.backward.dq_weight);
+  std::vector<float> dk_weight = download(s.backward.dk_weight);
+  for (float& value : dk_weight) value *= 2;
+  s.backward.k_beta = 1;
+  rope_backward(ctx_, s.backward);
+  expect_same_bits(download(s.backward.dq_weight), dq_weight, "dq_weight");
+  expect_within_ulps(download(s.backward.dk_weight), dk_weight, DType::fp32, 2, "dk_weight");
+  s.backward.dq_weight = s.backward.dk_weight = {};  // frozen
+  rope_backward(ctx_, s.backward);
+}
+
+TEST_P(RopeTest, BitsDoNotDependOnThreads) {
+  const Problem s = make(72, true, dtype());
+  std::vector<float> out, din, dq_weight, dk_weight;
+  for (int threads : {1, 2, 3, 7}) {
+    use_threads(threads);
+    rope_forward(ctx_, s.forward);
+    rope_backward(ctx_, s.backward);
+    if (threads == 1) {
+      out = download(s.forward.out), din = download(s.backward.din);
+      dq_weight = download(s.backward.dq_weight), dk_weight = download(s.backward.dk_weight);
+    }
+    expect_same_bits(download(s.forward.out), out, "out");
+    expect_same_bits(download(s.backward.din), din, "din");
+    expect_same_bits(download(s.backward.dq_weight), dq_weight, "dq_weight");
+    expect_same_bits(download(s.backward.dk_weight), dk_weight, "dk_weight");
+  }
+}
+
+class RopeGradients : public RopeTest {};
+TEST_P(RopeGradients, CentralDifferences) {
+  use_threads(1);
+  for (bool normed : {false, true}) {
+    const Problem s = make(36, normed, DType::fp32);
+    rope_forward(ctx_, s.forward);
+    rope_backward(ctx_, s.backward);
+    const GradientCheck check{.forward = [&] { rope_forward(ctx_, s.forward); }, .output = s.forward.out,
+                              .doutput = download(s.backward.dout)};
+    expect_gradient(check, s.forward.in, download(s.backward.din), "in");
+    if (!normed) continue;
+    expect_gradient(check, s.forward.q_weight, download(s.backward.dq_weight), "q_weight");
+    expect_gradient(check, s.forward.k_weight, download(s.backward.dk_weight), "k_weight");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, RopeGradients, testing::ValuesIn(fp32_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, RopeTest, testing::ValuesIn(all_cases()), case_name);
+
+}  // namespace
+}  // namespace gradmill::test

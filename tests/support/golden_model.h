@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model and session built from a golden file, to compare with what PyTorch computed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/safetensors.h"
+#include "models/hf_names.h"
+#include "train/session.h"
+
+namespace gradmill::test {
+
+class GoldenModel {
+ public:
+  // `prefix` stands before the parameters' names in the file ("", "init.").
+  GoldenModel(const std::string& name, const std::string& prefix, SessionOptions options);
+
+  const SafeTensors& file() const { return file_; }
+  const Transformer& model() const { return *model_; }
+  Session& session() { return *session_; }
+  double number(const std::string& key) const;
+  // A stored parameter, or its gradient, in our layout.
+  std::vector<float> stored(const std::string& prefix, ParamId id) const;
+
+ private:
+  SafeTensors file_;
+  std::unique_ptr<Transformer> model_;
+  std::unique_ptr<Session> session_;
+  HfFamily family_;
+};
+
+// Sequences of equal length as a micro-batch of the session's capacity.
+MicroBatch batch_of(const TensorView& tokens, const TensorView& targets, int64_t seqs, int64_t length, int64_t context);
+
+}  // namespace gradmill::test

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the golden files lie. tools/make_goldens.py made them and says what is in them.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace gradmill::test {
+
+// golden_path("gpt2") is .../tests/goldens/gpt2.safetensors.
+std::filesystem::path golden_path(std::string_view name);
+
+}  // namespace gradmill::test

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session keeps its promises: the plan is exact, and results do not depend on threads, save policy or split.
+#include "train/session.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "data/loader.h"
+#include "support/op_test.h"
+#include "train/train_config.h"
+
+namespace gradmill::test {
+namespace {
+
+constexpr int64_t kVocab = 33;
+
+std::vector<int32_t> tokens() {
+  std::vector<int32_t> ids;
+  for (float value : random_values(2000, 9)) ids.push_back(static_cast<int32_t>((value + 1) * 0.5f * (kVocab - 1)));
+  return ids;
+}
+
+TrainConfig small_config(const std::string& style) {
+  TrainConfig config;
+  config.style = style;
+  config.layers = 2;
+  config.heads = 4;
+  config.kv_heads = style == "qwen3" ? 2 : 0;
+  config.width = 32;
+  config.context = 20;
+  config.batch_size = 5;
+  config.dropout = 0.2;
+  config.num_threads = 2;
+  return config;
+}
+
+struct RunResult {
+  std::vector<float> losses;
+  std::vector<float> weights;
+  Session::ArenaUse use;
+  MemoryPlan plan;
+};
+
+RunResult run(const TrainConfig& config, int64_t steps = 3) {
+  const std::vector<int32_t> ids = tokens();
+  const Transformer model(model_spec(config, kVocab));
+  SessionOptions options = session_options(config);
+  options.poison = true;
+  Session session(model, options);
+  TrainLoader loader(ids, {.batch_size = config.batch_size, .micro_batch_size = config.micro_batch_size,
+                           .context = config.context, .seed = 1});
+  RunResult result;
+  for (int64_t step = 0; step < steps; ++step) {
+    const StepBatch batch = loader.next();
+    session.begin_step(step, 1e-2f, batch.num_targets);
+    for (const MicroBatch& micro : batch.micro) session.train_micro(micro);
+    result.losses.push_back(static_cast<float>(session.end_step().loss_sum));
+  }
+  for (const MicroBatch& batch : eval_batches(ids, options.eval_seqs, config.context, 300)) {
+    result.losses.push_back(static_cast<float>(session.eval_micro(batch)));
+  }
+  const std::span<const float> logits = session.next_logits(std::span(ids).first(7));
+  result.losses.insert(result.losses.end(), logits.begin(), logits.end());
+  const TensorView flat = session.weights().flat_master();
+  result.weights.assign(flat.ptr<float>(), flat.ptr<float>() + flat.numel());
+  result.use = session.arena_use();
+  result.plan = session.memory_plan();
+  return result;
+}
+
+void expect_same(const RunResult& actual, const RunResult& expected, const std::string& what) {
+  expect_same_bits(actual.losses, expected.losses, what + ": losses");
+  expect_same_bits(actual.weights, expected.weights, what + ": weights");
+}
+
+class SessionTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(SessionTest, PlanEqualsUseToTheByte) {
+  for (const char* policy : {"none", "cheap", "block"}) {
+    for (const char* dtype : {"fp32", "bf16"}) {
+      for (int64_t micro : {0, 2}) {
+        TrainConfig config = small_config(GetParam());
+        config.save_policy = policy;
+        config.dtype = dtype;
+        config.micro_batch_size = micro;
+        const RunResult result = run(config);
+        EXPECT_EQ(result.use.persistent, result.plan.persistent.bytes);
+        for (int p = 0; p < kNumPhases; ++p) {
+          const PhasePlan& plan = result.plan.phases[static_cast<size_t>(p)];
+          EXPECT_EQ(result.use.phases[p].saved, plan.saved.bytes) << name_of(static_cast<Phase>(p)) << " " << policy << " " << dtype;
+          EXPECT_EQ(result.use.phases[p].scratch, plan.scratch.bytes) << name_of(static_cast<Phase>(p)) << " " << policy << " " << dtype;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(SessionTest, OwnersAddUpAndPoliciesSave) {
+  size_t previous = ~size_t{0};
+  for (const char* policy : {"none", "cheap", "block"}) {
+    TrainConfig config = small_config(GetParam());
+    config.save_policy = policy;
+    config.device = "h200";
+    const Transformer model(model_spec(config, kVocab));
+    const MemoryPlan plan = Session::plan(model, session_options(config));
+    const auto sum = [](const ArenaPlan& arena) {
+      size_t bytes = 0;
+      for (const OwnerBytes& owner : arena.owners) bytes += owner.bytes;
+      return bytes;
+    };
+    EXPECT_EQ(sum(plan.persistent), plan.persistent.bytes);
+    EXPECT_EQ(sum(plan.phase(Phase::train).saved), plan.phase(Phase::train).saved.bytes);
+    EXPECT_EQ(sum(plan.phase(Phase::train).scratch), plan.phase(Phase::train).scratch.bytes);
+    EXPECT_LT(plan.phase(Phase::train).saved.bytes, previous);
+    previous = plan.phase(Phase::train).saved.bytes;
+    EXPECT_GT(plan.phase(Phase::train).ledger.total().flops, 0);
+    EXPECT_NE(describe(plan).find("layers.*.mlp"), std::string::npos) << describe(plan);
+  }
+}
+
+TEST_P(SessionTest, BitsDoNotDependOnThreads) {
+  TrainConfig config = small_config(GetParam());
+  config.num_threads = 1;
+  const RunResult expected = run(config);
+  for (int threads : {2, 3, 7}) {
+    config.num_threads = threads;
+    expect_same(run(config), expected, std::to_string(threads) + " threads");
+  }
+}
+
+TEST_P(SessionTest, BitsDoNotDependOnTheSavePolicy) {
+  for (const char* dtype : {"fp32", "bf16", "fp16"}) {
+    TrainConfig config = small_config(GetParam());
+    config.dtype = dtype;
+    const RunResult expected = run(config);
+    for (const char* policy : {"cheap", "block"}) {
+      config.save_policy = policy;
+      expect_same(run(config), expected, std::string(policy) + " " + dtype);
+    }
+  }
+}
+
+// Dropout is by token of the effective batch, so a split changes rounding and nothing else.
+TEST_P(SessionTest, SplittingABatchKeepsItsDropoutAndItsGradient) {
+  TrainConfig config = small_config(GetParam());
+  const RunResult whole = run(config, 1);
+  for (int64_t micro : {1, 2, 3, 4}) {
+    config.micro_batch_size = micro;
+    const RunResult split = run(config, 1);
+    EXPECT_NEAR(split.losses[0] / whole.losses[0], 1, 1e-6) << micro;
+  }
+}
+
+TEST_P(SessionTest, LossChunksChangeOnlyRounding) {
+  const TrainConfig config = small_config(GetParam());
+  const std::vector<int32_t> ids = tokens();
+  std::vector<std::vector<float>> grads;
+  for (int64_t chunk : {0, 13, 128}) {
+    TransformerSpec spec = model_spec(config, kVocab);
+    spec.loss_chunk_rows = chunk;
+    const Transformer model(spec);
+    Session session(model, session_options(config));
+    TrainLoader loader(ids, {.batch_size = config.batch_size, .context = config.context, .seed = 1});
+    const StepBatch batch = loader.next();
+    session.begin_step(0, 0, batch.num_targets);
+    session.train_micro(batch.micro[0]);
+    const TensorView flat = session.gradients().flat();
+    grads.emplace_back(flat.ptr<float>(), flat.ptr<float>() + flat.numel());
+    expect_close(grads.back(), grads.front(), 1e-6, "gradients with chunks of " + std::to_string(chunk));
+  }
+}
+
+TEST_P(SessionTest, ANonFiniteStepLeavesTheWeightsAlone) {
+  TrainConfig config = small_config(GetParam());
+  const std::vector<int32_t> ids = tokens();
+  const Transformer model(model_spec(config, kVocab));
+  Session session(model, session_options(config));
+  TrainLoader loader(ids, {.batch_size = config.batch_size, .context = config.context, .seed = 1});
+  const StepBatch batch = loader.next();
+  const ParamId norm = model.params().find("norm.weight");
+  std::vector<float> values = session.weights().get(norm);
+  values[3] = INFINITY;
+  session.weights().set(session.context(), norm, values.data());
+  const ParamId table = model.params().find("embedding.tokens.weight");
+  const std::vector<float> before = session.weights().get(table);
+  session.begin_step(0, 1e-2f, batch.num_targets);
+  session.train_micro(batch.micro[0]);
+  const Session::StepResult result = session.end_step();
+  EXPECT_FALSE(result.finite);
+  EXPECT_FALSE(std::isfinite(result.loss_sum) && std::isfinite(result.grad_norm));
+  EXPECT_EQ(session.context().scalars->updates, 0u);
+  expect_same_bits(session.weights().get(table), before, "weights");
+}
+
+INSTANTIATE_TEST_SUITE_P(Styles, SessionTest, testing::Values("gpt2", "qwen3"), [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace gradmill::test

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that includes in src and cli point down only. Prints what does not and exits 1."""
+import re
+import sys
+from pathlib import Path
+
+# A folder may include itself and those it stands on.
+BELOW = {
+    "core": [],
+    "cpu": ["core"],
+    "ops": ["core", "cpu"],
+    "nn": ["core", "ops"],
+    "models": ["core", "ops", "nn"],
+    "optim": ["core", "ops", "nn"],
+    "data": ["core"],
+    "checkpoint": ["core"],
+    "train": ["core", "cpu", "ops", "nn", "models", "optim", "data", "checkpoint"],
+    "cli": ["core", "train"],
+}
+
+
+def main():
+    root = Path(__file__).resolve().parent.parent
+    wrong = []
+    for folder, allowed in BELOW.items():
+        top = root / "cli" if folder == "cli" else root / "src" / folder
+        for path in sorted(top.rglob("*")):
+            if path.suffix not in {".h", ".cpp", ".cu", ".cuh"}:
+                continue
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                match = re.match(r'\s*#include "(\w+)/', line)
+                if match and match[1] in BELOW and match[1] != folder and match[1] not in allowed:
+                    wrong.append(f"{path.relative_to(root)}:{number}: {folder} must not include {match[1]}")
+    print("\n".join(wrong) if wrong else "includes point down")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
