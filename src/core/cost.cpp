@@ -5,24 +5,30 @@
 
 namespace gradmill {
 
-void Ledger::add(const DeviceSpec& device, std::string_view op, DType dtype, const OpCost& cost) {
-  auto found = lines_.find(op);
-  if (found == lines_.end()) found = lines_.emplace(std::string(op), Line{}).first;
-  Line& line = found->second;
-  const double rate = cost.matrix ? device.matrix_flops(dtype) : device.fp32_flops;
-  ++line.calls;
-  line.flops += cost.flops;
-  line.bytes += cost.bytes;
-  line.seconds += std::max(rate > 0 ? cost.flops / rate : 0.0, device.bandwidth > 0 ? cost.bytes / device.bandwidth : 0.0);
+Ledger::Line& Ledger::line(std::string_view op) {
+  const auto found = lines_.find(op);
+  return found != lines_.end() ? found->second : lines_.emplace(std::string(op), Line{}).first->second;
 }
+
+void Ledger::add(const DeviceSpec& device, std::string_view op, DType dtype, const OpCost& cost) {
+  Line& sum = line(op);
+  const double rate = cost.matrix ? device.matrix_flops(dtype) : device.fp32_flops;
+  ++sum.calls;
+  sum.flops += cost.flops;
+  sum.bytes += cost.bytes;
+  sum.seconds += std::max(rate > 0 ? cost.flops / rate : 0.0, device.bandwidth > 0 ? cost.bytes / device.bandwidth : 0.0);
+}
+
+void Ledger::add_measured(std::string_view op, double seconds) { line(op).measured += seconds; }
 
 Ledger::Line Ledger::total() const {
   Line sum;
-  for (const auto& [name, line] : lines_) {
-    sum.calls += line.calls;
-    sum.flops += line.flops;
-    sum.bytes += line.bytes;
-    sum.seconds += line.seconds;
+  for (const auto& [name, part] : lines_) {
+    sum.calls += part.calls;
+    sum.flops += part.flops;
+    sum.bytes += part.bytes;
+    sum.seconds += part.seconds;
+    sum.measured += part.measured;
   }
   return sum;
 }

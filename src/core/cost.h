@@ -16,21 +16,25 @@ struct OpCost {
   bool matrix = false;  // runs on matrix units, at DeviceSpec::matrix_flops
 };
 
-// Sums by op name. A dry run fills one.
+// Sums by op name. A dry run fills one; a profiled run adds the time each op took.
 class Ledger {
  public:
   struct Line {
     int64_t calls = 0;
     double flops = 0;
     double bytes = 0;
-    double seconds = 0;  // roofline: the larger of arithmetic and traffic, call by call
+    double seconds = 0;   // roofline: the larger of arithmetic and traffic, call by call
+    double measured = 0;  // seconds it really took, when profiled
   };
 
   void add(const DeviceSpec& device, std::string_view op, DType dtype, const OpCost& cost);
+  void add_measured(std::string_view op, double seconds);
   const std::map<std::string, Line, std::less<>>& lines() const { return lines_; }
   Line total() const;
 
  private:
+  Line& line(std::string_view op);
+
   std::map<std::string, Line, std::less<>> lines_;
 };
 

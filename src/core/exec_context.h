@@ -2,6 +2,7 @@
 // ExecContext: everything an op may use. Target, arenas, threads and scalars are parameters, never globals.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,25 @@ struct ExecContext {
   void record(std::string_view op, DType dtype, const OpCost& cost) {
     if (ledger != nullptr) ledger->add(device, op, dtype, cost);
   }
+};
+
+// Adds the time of its life to the ledger, if there is one.
+class ProfileRange {
+ public:
+  ProfileRange(ExecContext& ctx, std::string_view op) : ledger_(ctx.ledger), op_(op) {
+    if (ledger_ != nullptr) start_ = Clock::now();
+  }
+  ~ProfileRange() {
+    if (ledger_ != nullptr) ledger_->add_measured(op_, std::chrono::duration<double>(Clock::now() - start_).count());
+  }
+  ProfileRange(const ProfileRange&) = delete;
+  ProfileRange& operator=(const ProfileRange&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Ledger* ledger_;
+  std::string_view op_;
+  Clock::time_point start_;
 };
 
 // Names the part of the model that runs during its life.

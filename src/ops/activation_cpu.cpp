@@ -51,7 +51,7 @@ struct GeluErf {
 
   // Φ(-t) = exp(-t²/2) * R(t) for t >= 0. R is smooth: a polynomial of degree 9 in (t - 3) / (t + 3), fitted by the
   // Remez exchange to a relative error of 9e-9 on [0, 14.5], past which the exponential is 0. Rounding leaves Φ within
-  // 4 ulp down to x = -5 and 7 ulp below, with no cancellation on the negative side.
+  // 3 ulp down to x = -7 and 6 ulp below, with no cancellation on the negative side.
   static HWY_INLINE Normal normal(Floats x) {
     const Floats t = hn::Min(hn::Abs(x), splat(14.5f));
     const Floats s = hn::Sub(splat(1.0f), hn::Div(splat(6.0f), hn::Add(t, splat(3.0f))));

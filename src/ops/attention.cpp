@@ -57,7 +57,8 @@ void attention_backward(ExecContext& ctx, const AttentionGradArgs& args) {
   }
   // Five products: the logits again, the gradients of weights, values, queries and keys.
   const OpCost cost{.flops = 10 * double(forward.head_dim) * visible_weights(forward),
-                    .bytes = double(4 * forward.q.bytes() + 4 * forward.k.bytes() + forward.lse.bytes()), .matrix = true};
+                    .bytes = double(4 * forward.q.bytes() + 4 * forward.k.bytes() + forward.lse.bytes()),
+                    .matrix = true};
   run_op(ctx, "attention_backward", forward.q.dtype, FloatTypes{}, cost,
          [&]<Device D, class T>() { attention_backward<D, T>(ctx, args, accumulator); });
 }

@@ -55,7 +55,9 @@ HWY_INLINE QueryTile load_queries(const AttentionGradArgs& args, const SequenceR
     const float* dout = tile.dout.data + query * tile.dout.stride;
     const T* out = forward.out.row<T>(query_rows.begin + query) + head * head_dim;
     Floats sum = zeros();
-    for_each_vector(head_dim, [&](int64_t at, auto in, auto) HWY_ATTR { sum = hn::MulAdd(in(out), load(dout + at), sum); });
+    for_each_vector(head_dim, [&](int64_t at, auto in, auto) HWY_ATTR {
+      sum = hn::MulAdd(in(out), load(dout + at), sum);
+    });
     b.delta[i] = sum_lanes(sum);
     b.lse[i] = lse[query] * kLog2E;
   }
@@ -71,7 +73,8 @@ HWY_INLINE void softmax_gradient(const Band& band, float scale, BackwardBuffers&
     const Range keys = live_keys(band, query / kStrip * kStrip);
     const Visible visible(band, query);
     const Floats lse = load(b.lse + query), delta = load(b.delta + query);
-    for (int64_t at = keys.begin * kAttentionTile + query, key = keys.begin; key < keys.end; ++key, at += kAttentionTile) {
+    for (int64_t key = keys.begin; key < keys.end; ++key) {
+      const int64_t at = key * kAttentionTile + query;
       Floats weight = exp2(hn::Sub(load(b.weights + at), lse));
       if (!visible.all(key)) weight = hn::IfThenElseZero(visible.lanes_of(key), weight);
       Floats dweight = load(b.dscores + at), dropped = weight;

@@ -119,7 +119,8 @@ void forward_tile(const AttentionArgs& args, const AttentionDropout& dropout, co
   bool first = true;
   for_each_key_tile(args.mask, rows, queries, [&](Range keys, const Band& band) HWY_ATTR {
     const Range key_rows{rows.keys.begin + keys.begin, rows.keys.begin + keys.end};
-    multiply_scores(band, stage_rows<T>(args.k, key_rows, kv_head, head_dim, b.rows), b.q_transposed, head_dim, b.scores);
+    const Rows k = stage_rows<T>(args.k, key_rows, kv_head, head_dim, b.rows);
+    multiply_scores(band, k, b.q_transposed, head_dim, b.scores);
     softmax_tile(band, first, b);
     if (dropout.on) {
       fill_keep(dropout, band, dropout.token_base + static_cast<uint32_t>(query_rows.begin),
@@ -127,8 +128,8 @@ void forward_tile(const AttentionArgs& args, const AttentionDropout& dropout, co
       drop_weights(band, b);
     }
     if (!first) shrink_rows(queries.size(), stride, b);
-    multiply_queries(band, b.scores, stage_rows<T>(args.v, key_rows, kv_head, head_dim, b.rows), head_dim, b.out, stride,
-                     !first);
+    const Rows v = stage_rows<T>(args.v, key_rows, kv_head, head_dim, b.rows);
+    multiply_queries(band, b.scores, v, head_dim, b.out, stride, !first);
     first = false;
   });
   if (first) {

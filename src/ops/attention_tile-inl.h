@@ -84,7 +84,9 @@ HWY_INLINE void multiply_registers(const Product& p, int64_t row, int64_t col) {
 template <bool kTransposedA, int kVectors>
 HWY_INLINE void multiply_columns(const Product& p, int64_t col) {
   int64_t row = 0;
-  for (; row + kTileRows <= p.rows; row += kTileRows) multiply_registers<kTransposedA, kTileRows, kVectors>(p, row, col);
+  for (; row + kTileRows <= p.rows; row += kTileRows) {
+    multiply_registers<kTransposedA, kTileRows, kVectors>(p, row, col);
+  }
   for (; row + 2 <= p.rows; row += 2) multiply_registers<kTransposedA, 2, kVectors>(p, row, col);
   if (row < p.rows) multiply_registers<kTransposedA, 1, kVectors>(p, row, col);
 }

@@ -128,8 +128,9 @@ void backward_rows(const RopeGradArgs& args, int64_t begin, int64_t end, float* 
     const T* dout = args.dout.row<T>(row) + col;
     T* din = args.din.row<T>(row) + col;
     if (normed) {
-      backward_normed_head(forward, forward.in.row<T>(row) + col, (query ? forward.q_weight : forward.k_weight).ptr<T>(),
-                           cosines, dout, din, query ? dq_weight : dk_weight);
+      const T* weight = (query ? forward.q_weight : forward.k_weight).ptr<T>();
+      backward_normed_head(forward, forward.in.row<T>(row) + col, weight, cosines, dout, din,
+                           query ? dq_weight : dk_weight);
     } else {
       backward_head(dout, forward.head_dim / 2, cosines, din);
     }

@@ -33,15 +33,17 @@ TrainConfig bench_case(const std::string& name) {
   return config;
 }
 
-StepBenchResult bench_steps(const TrainConfig& config, int64_t steps) {
+StepBenchResult bench_steps(const TrainConfig& config, int64_t steps, bool profile) {
   config.check();
   const std::vector<int32_t> tokens = random_tokens();
   const Transformer model(model_spec(config, kVocab));
   Session session(model, session_options(config));
   TrainLoader loader(tokens, {.batch_size = config.batch_size, .micro_batch_size = config.micro_batch_size,
                               .context = config.context, .seed = config.seed, .num_threads = 0});
+  StepBenchResult result;
   std::vector<double> times;
   for (int64_t step = 0; step < kWarmupSteps + steps; ++step) {
+    if (profile && step == kWarmupSteps) session.context().ledger = &result.ledger;
     const auto start = std::chrono::steady_clock::now();
     const StepBatch batch = loader.next();
     session.begin_step(step, 1e-3f, batch.num_targets);
@@ -51,8 +53,10 @@ StepBenchResult bench_steps(const TrainConfig& config, int64_t steps) {
     if (step >= kWarmupSteps) times.push_back(elapsed.count());
   }
   std::sort(times.begin(), times.end());
-  const double median = times[times.size() / 2];
-  return {median, times.front(), double(config.batch_size * config.context) / median * 1e3};
+  result.median_ms = times[times.size() / 2];
+  result.fastest_ms = times.front();
+  result.tokens_per_second = double(config.batch_size * config.context) / result.median_ms * 1e3;
+  return result;
 }
 
 }  // namespace gradmill

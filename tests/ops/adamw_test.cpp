@@ -179,6 +179,18 @@ TEST_P(AdamWTest, ANonFiniteStepChangesNothing) {
   EXPECT_EQ(scalars_.updates, 1u);
 }
 
+TEST_P(AdamWTest, OnPaperScratchIsAsInTheRun) {
+  AdamWArgs args = make();
+  prepare_update(ctx_, args.grads);
+  adamw(ctx_, args);
+  ExecContext paper;
+  paper.dry = true;
+  for (TensorView* view : {&args.master, &args.compute, &args.grads, &args.m, &args.v}) view->data = nullptr;
+  prepare_update(paper, args.grads);
+  adamw(paper, args);
+  EXPECT_EQ(paper.scratch.high_water(), ctx_.scratch.high_water());
+}
+
 class PrepareUpdate : public AdamWTest {};
 
 TEST_P(PrepareUpdate, NormFactorAndCorrections) {

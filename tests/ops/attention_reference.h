@@ -67,7 +67,7 @@ class AttentionReference {
       q_begin += c_.q_lens[s];
       kv_begin += c_.kv_lens[s];
     }
-    const auto narrow = [](const std::vector<double>& values) { return std::vector<float>(values.begin(), values.end()); };
+    const auto narrow = [](const std::vector<double>& all) { return std::vector<float>(all.begin(), all.end()); };
     return {narrow(out_), narrow(lse_), narrow(dq_), narrow(dk_), narrow(dv_)};
   }
 

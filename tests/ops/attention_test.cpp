@@ -11,9 +11,10 @@ namespace {
 
 const std::vector<AttentionCase>& cases() {
   static const std::vector<AttentionCase> all = {
-      {.name = "causal, ragged, with empty sequences", .q_lens = {70, 0, 1, 130, 9, 0}, .kv_lens = {70, 0, 1, 130, 9, 0},
+      {.name = "causal, ragged, with empty ones", .q_lens = {70, 0, 1, 130, 9, 0}, .kv_lens = {70, 0, 1, 130, 9, 0},
        .heads = 4, .kv_heads = 2, .head_dim = 32, .padding = 13},
-      {.name = "causal, whole tiles", .q_lens = {64, 128}, .kv_lens = {64, 128}, .heads = 2, .kv_heads = 2, .head_dim = 64},
+      {.name = "causal, whole tiles", .q_lens = {64, 128}, .kv_lens = {64, 128}, .heads = 2, .kv_heads = 2,
+       .head_dim = 64},
       {.name = "bidirectional", .q_lens = {3, 64, 81}, .kv_lens = {3, 64, 81}, .heads = 4, .kv_heads = 1, .head_dim = 8,
        .mask = {-1, -1}, .max_len = 200},
       {.name = "sliding window", .q_lens = {200, 33}, .kv_lens = {200, 33}, .heads = 2, .kv_heads = 1, .head_dim = 64,
@@ -27,7 +28,8 @@ const std::vector<AttentionCase>& cases() {
        .head_dim = 32},
       {.name = "keys from a cache, window", .q_lens = {67, 3}, .kv_lens = {150, 99}, .heads = 1, .kv_heads = 1,
        .head_dim = 40, .mask = {30, 3}},
-      {.name = "queries that see nothing", .q_lens = {70, 2}, .kv_lens = {3, 0}, .heads = 2, .kv_heads = 1, .head_dim = 8},
+      {.name = "queries that see nothing", .q_lens = {70, 2}, .kv_lens = {3, 0}, .heads = 2, .kv_heads = 1,
+       .head_dim = 8},
       {.name = "widest head", .q_lens = {20}, .kv_lens = {20}, .heads = 2, .kv_heads = 1, .head_dim = 256},
       {.name = "dropout", .q_lens = {70, 11}, .kv_lens = {81, 11}, .heads = 2, .kv_heads = 1, .head_dim = 32,
        .max_len = 83, .dropout = true},
@@ -163,7 +165,8 @@ TEST_P(AttentionTest, MicroBatchesHaveTheBitsOfTheWhole) {
     const auto append = [](std::vector<float>& to, const std::vector<float>& from) {
       to.insert(to.end(), from.begin(), from.end());
     };
-    append(joined.out, result.out), append(joined.dq, result.dq), append(joined.dk, result.dk), append(joined.dv, result.dv);
+    append(joined.out, result.out), append(joined.dq, result.dq);
+    append(joined.dk, result.dk), append(joined.dv, result.dv);
     for (int64_t head = 0; head < half.heads; ++head) {
       std::copy_n(result.lse.begin() + head * half.q_rows(), half.q_rows(), lse.begin() + head * whole.q_rows() + row);
     }
@@ -211,7 +214,8 @@ TEST_P(AttentionGradients, CostCountsWhatTheMaskLeaves) {
     dry.ledger = &ledger;
     const TensorView q(nullptr, DType::fp32, {12 * queries, 4 * 32}), kv(nullptr, DType::fp32, {12 * 64, 2 * 32});
     const TensorView cu(nullptr, DType::int32, {13});
-    attention_forward(dry, {.q = q, .k = kv, .v = kv, .out = q, .lse = TensorView(nullptr, DType::fp32, {4, 12 * queries}),
+    const TensorView lse(nullptr, DType::fp32, {4, 12 * queries});
+    attention_forward(dry, {.q = q, .k = kv, .v = kv, .out = q, .lse = lse,
                             .seq = {.cu_q = cu, .cu_kv = cu, .max_seqs = 12, .max_len = 64}, .heads = 4, .kv_heads = 2,
                             .head_dim = 32, .mask = mask});
     return ledger.total().flops / (4.0 * 12 * 4 * 32);  // weights of one head

@@ -58,6 +58,15 @@ TEST_P(BiasGradTest, BitsDoNotDependOnThreads) {
   }
 }
 
+TEST_P(BiasGradTest, OnPaperScratchIsAsInTheRun) {
+  const TensorView dy = upload(random_values(1100 * 45, 1, 1, dtype()), {1100, 45}, dtype());
+  bias_grad(ctx_, {.dy = dy, .dbias = tensor({45}, DType::fp32)});
+  ExecContext paper;
+  paper.dry = true;
+  bias_grad(paper, {.dy = TensorView(nullptr, dtype(), {1100, 45}), .dbias = TensorView(nullptr, DType::fp32, {45})});
+  EXPECT_EQ(paper.scratch.high_water(), ctx_.scratch.high_water());
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, BiasGradTest, testing::ValuesIn(all_cases()), case_name);
 
 }  // namespace

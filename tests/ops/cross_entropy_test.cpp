@@ -148,6 +148,15 @@ TEST_P(CrossEntropyTest, BitsDoNotDependOnThreads) {
   }
 }
 
+TEST_P(CrossEntropyTest, OnPaperNothingRuns) {
+  ExecContext paper;
+  paper.dry = true;
+  const TensorView targets(nullptr, DType::int32, {4}), losses(nullptr, DType::fp32, {4});
+  cross_entropy(paper, {.logits = TensorView(nullptr, dtype(), {4, 9}), .targets = targets, .losses = losses});
+  add_loss_sum(paper, losses);
+  EXPECT_EQ(paper.scratch.high_water(), 0u);
+}
+
 class CrossEntropyFp32 : public CrossEntropyTest {};
 
 TEST_P(CrossEntropyFp32, CentralDifferences) {

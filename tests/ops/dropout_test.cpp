@@ -94,6 +94,14 @@ TEST_P(DropoutTest, BitsDoNotDependOnThreads) {
   }
 }
 
+TEST_P(DropoutTest, OnPaperNothingRuns) {
+  ExecContext paper;
+  paper.dry = true;
+  const TensorView x(nullptr, dtype(), {4, 6});
+  dropout(paper, {.x = x, .y = x, .site = 5});
+  EXPECT_EQ(paper.scratch.high_water(), 0u);
+}
+
 class DropoutGradients : public DropoutTest {};
 TEST_P(DropoutGradients, TheGradientIsTheSameOp) {
   const TensorView x = upload(random_values(5 * 37, 2), {5, 37}, DType::fp32);

@@ -146,6 +146,17 @@ TEST_P(EmbeddingTest, BitsDoNotDependOnThreads) {
   }
 }
 
+TEST_P(EmbeddingTest, OnPaperScratchIsAsInTheRun) {
+  embedding_backward(ctx_, backward());
+  ExecContext paper;
+  paper.dry = true;
+  const TensorView indices(nullptr, DType::int32, {kTokens}), rows(nullptr, dtype(), {kTokens, kCols});
+  embedding_forward(paper, {.indices = indices, .table = TensorView(nullptr, dtype(), {kEntries, kCols}), .y = rows});
+  const TensorView dtable(nullptr, DType::fp32, {kEntries, kCols});
+  embedding_backward(paper, {.indices = indices, .dy = rows, .dtable = dtable});
+  EXPECT_EQ(paper.scratch.high_water(), ctx_.scratch.high_water());
+}
+
 class EmbeddingGradients : public EmbeddingTest {};
 TEST_P(EmbeddingGradients, CentralDifferences) {
   const EmbeddingArgs args = forward(DType::fp32);

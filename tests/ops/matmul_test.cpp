@@ -67,14 +67,15 @@ TEST_P(MatmulTest, Fp32Result) {
   expect_product(args, reference(args));
 }
 
+// Large enough for several tiles: each must find its own part of the bias.
 TEST_P(MatmulTest, BetaAndBias) {
   for (DType c_type : {dtype(), DType::fp32}) {
     for (float beta : {1.0f, 0.5f}) {
-      MatmulArgs args = make({37, 45, 33}, false, true, c_type);
-      const std::vector<float> old = random_values(37 * 45, 3, 2, dtype());
-      args.c = upload(old, {37, 45}, c_type);
+      MatmulArgs args = make({170, 210, 190}, false, true, c_type);
+      const std::vector<float> old = random_values(170 * 210, 3, 2, dtype());
+      args.c = upload(old, {170, 210}, c_type);
       args.beta = beta;
-      args.bias = upload(random_values(45, 4, 3, dtype()), {45}, dtype());
+      args.bias = upload(random_values(210, 4, 3, dtype()), {210}, dtype());
       const std::vector<float> expected = reference(args, old);
       matmul(ctx_, args);
       expect_product(args, expected);

@@ -26,7 +26,9 @@ class RopeTest : public OpTest {
     const auto packed = [&](uint32_t seed) {
       return upload(random_values(kRows * width, seed, 2, dtype()), {kRows, width}, type).slice_cols(0, cols);
     };
-    const auto weight = [&](uint32_t seed) { return upload(random_values(head_dim, seed, 1, dtype()), {head_dim}, type); };
+    const auto weight = [&](uint32_t seed) {
+      return upload(random_values(head_dim, seed, 1, dtype()), {head_dim}, type);
+    };
     std::vector<int32_t> positions;
     for (int32_t row = 0; row < kRows; ++row) positions.push_back((row * 7 + 3) % int32_t{kPositions});
     Problem s;
