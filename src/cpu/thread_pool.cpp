@@ -16,12 +16,17 @@ namespace {
 void pause_cpu() {
 #if defined(__x86_64__)
   _mm_pause();
-#else
-  std::this_thread::yield();
 #endif
 }
 
-constexpr int kSpins = 20000;  // about half a millisecond
+// Polls before a waiting thread sleeps: some 5 microseconds of pauses, then, for about a millisecond, offers of the core
+// to whoever else wants it, who may be the thread we wait for.
+constexpr int kPauses = 200, kYields = 2000;
+
+void poll(int turn) {
+  if (turn < kPauses) pause_cpu();
+  else std::this_thread::yield();
+}
 
 constexpr uint32_t kOpen = 1u << 12;
 constexpr uint32_t kInside = kOpen - 1;
@@ -34,7 +39,7 @@ uint32_t job_of(uint32_t gate) { return gate / kNextJob; }
 
 ThreadPool::ThreadPool(int num_threads) {
   assert(num_threads >= 1 && num_threads <= static_cast<int>(kInside));
-  spins_ = num_threads <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0;
+  spins_ = num_threads <= static_cast<int>(std::thread::hardware_concurrency()) ? kPauses + kYields : 0;
   workers_.reserve(static_cast<size_t>(num_threads - 1));
   for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this] { worker_main(); });
 }
@@ -63,7 +68,7 @@ void ThreadPool::worker_main() {
     uint32_t gate = gate_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
     if (!is_open(gate) || job_of(gate) == last_job) {
-      if (++spin < spins_) pause_cpu();
+      if (spin < spins_) poll(spin++);
       else gate_.wait(gate, std::memory_order_acquire);
       continue;
     }
@@ -91,7 +96,7 @@ void ThreadPool::run_erased(int64_t count, Call call, void* context) {
   work();
   uint32_t gate = gate_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
   for (int spin = 0; (gate & kInside) != 0; gate = gate_.load(std::memory_order_acquire)) {
-    if (++spin < spins_) pause_cpu();
+    if (spin < spins_) poll(spin++);
     else gate_.wait(gate, std::memory_order_acquire);
   }
   if (failed_.exchange(false)) std::rethrow_exception(std::exchange(failure_, nullptr));
