@@ -3,19 +3,22 @@
 PRESET ?= release
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 
-.PHONY: all setup build train test test-slow test-gpu sanitize bench clean
+.PHONY: all setup configure build train test test-slow test-gpu sanitize bench clean
 
 all: build
 
 setup:
 	@tools/setup.sh
 
-build: setup
+configure: setup
 	@cmake --preset $(PRESET) --log-level=WARNING >/dev/null
+
+build: configure
 	@cmake --build $(BUILD)
 
-# Trains the default model on this repository's own text and prints a sample.
-train: build
+# Trains the default model on this repository's own text and prints a sample. Builds no tests.
+train: configure
+	@cmake --build $(BUILD) --target gradmill_cli
 	@$(BUILD)/gradmill train
 
 # Every fast test. Tests that need the slow tier or a GPU say so in their label.

@@ -3,12 +3,23 @@
 #include <fmt/core.h>
 
 #include "commands.h"
+#include "cuda/devices.h"
 
 namespace gradmill::cli {
+namespace {
+
+void print_device(const DeviceSpec& spec) {
+  fmt::print("device  {}: {} {}, {:.1f} GiB\n", spec.title, spec.num_units,
+             spec.kind == DeviceKind::cpu ? "cores" : "multiprocessors", double(spec.memory_bytes) / double(1 << 30));
+}
+
+}  // namespace
 
 Run add_version(CLI::App&) {
   return [] {
     fmt::print("gradmill {}\n", GRADMILL_VERSION);
+    print_device(host_cpu());
+    for (const DeviceSpec& gpu : cuda::present_devices()) print_device(gpu);
     return 0;
   };
 }

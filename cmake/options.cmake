@@ -8,7 +8,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 option(GRADMILL_TESTS "Build the tests" ON)
-option(GRADMILL_CUDA "Build the CUDA device" OFF)
+option(GRADMILL_CUDA "Find GPUs through the CUDA toolkit" OFF)
 set(GRADMILL_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
 
 # Our own targets link this; dependencies are system headers and keep their warnings to themselves.
@@ -27,9 +27,6 @@ endif()
 if(GRADMILL_SANITIZE)
   target_compile_options(gradmill_options INTERFACE -fsanitize=${GRADMILL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(gradmill_options INTERFACE -fsanitize=${GRADMILL_SANITIZE})
-endif()
-if(GRADMILL_CUDA)
-  target_compile_definitions(gradmill_options INTERFACE GRADMILL_WITH_CUDA)
 endif()
 
 find_program(CCACHE ccache)

@@ -9,14 +9,16 @@ from pathlib import Path
 BELOW = {
     "core": [],
     "cpu": ["core"],
+    "cuda": ["core"],
     "ops": ["core", "cpu"],
     "nn": ["core", "ops"],
     "models": ["core", "ops", "nn"],
     "optim": ["core", "ops", "nn"],
     "data": ["core"],
+    "metrics": ["core"],
     "checkpoint": ["core"],
-    "train": ["core", "cpu", "ops", "nn", "models", "optim", "data", "checkpoint"],
-    "cli": ["core", "train"],
+    "train": ["core", "cpu", "ops", "nn", "models", "optim", "data", "metrics", "checkpoint"],
+    "cli": ["core", "cuda", "metrics", "train"],
 }
 
 
