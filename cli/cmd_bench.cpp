@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "train/run_options.h"
 #include "train/step_bench.h"
 
 namespace gradmill::cli {
@@ -32,8 +33,9 @@ void print_profile(const Ledger& ledger, int64_t steps) {
 
 int bench_step(const BenchOptions& options) {
   if (options.steps < 1) throw usage_error(fmt::format("--steps is {}", options.steps), "it must be 1 or more");
-  TrainConfig config = bench_case(options.name);
-  config.num_threads = options.threads;
+  if (options.threads < 0) throw usage_error(fmt::format("--threads is {}", options.threads), "it must be 0 or more");
+  RunConfig config = bench_case(options.name);
+  config.machine.threads = options.threads;
   const StepBenchResult result = bench_steps(config, options.steps, options.profile);
   fmt::print("{{\"case\": \"{}\", \"threads\": {}, \"step_ms\": {:.3f}, \"fastest_ms\": {:.3f}, \"tokens_per_s\": {:.0f}}}\n",
              options.name, session_options(config).num_threads, result.median_ms, result.fastest_ms,

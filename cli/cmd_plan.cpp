@@ -3,22 +3,23 @@
 #include <memory>
 
 #include "commands.h"
-#include "train/memory_plan.h"
-#include "train_options.h"
+#include "config_args.h"
+#include "train/run_options.h"
 
 namespace gradmill::cli {
 
 Run add_plan(CLI::App& app) {
-  const auto config = std::make_shared<TrainConfig>();
+  const auto request = std::make_shared<ConfigRequest>();
+  const auto device = std::make_shared<std::string>();
   const auto vocab = std::make_shared<int64_t>(65);
-  add_train_options(app, *config);
-  app.add_option("--device", config->device, "cpu, or a GPU: h100, h200, a100-80, rtx3090, rtx4090, rtx5090, ...")
-      ->capture_default_str()->group("Machine");
-  app.add_option("--vocab", *vocab, "vocabulary size to plan for")->capture_default_str()->group("Model");
-  return [config, vocab] {
-    config->check();
-    const Transformer model(model_spec(*config, *vocab));
-    fmt::print("{}", describe(Session::plan(model, session_options(*config))));
+  add_config_args(app, *request);
+  app.add_option("--device", *device, "short for machine.device=: cpu, or a GPU such as h100, a100-80, rtx3090, rtx4090");
+  app.add_option("--vocab", *vocab, "vocabulary size to plan for")->capture_default_str();
+  return [=] {
+    if (!device->empty()) request->overrides.push_back("machine.device=" + *device);
+    const RunConfig config = load_config(*request).config;
+    const Transformer model(model_spec(config, *vocab));
+    fmt::print("{}", describe(Session::plan(model, session_options(config))));
     return 0;
   };
 }

@@ -3,18 +3,24 @@
 #include <memory>
 
 #include "commands.h"
-#include "console.h"
-#include "train_options.h"
+#include "config_args.h"
+#include "train/launch.h"
 
 namespace gradmill::cli {
 
 Run add_train(CLI::App& app) {
-  const auto config = std::make_shared<TrainConfig>();
-  add_train_options(app, *config);
-  return [config] {
-    Console console;
-    Trainer(*config, console).run();
-    return 0;
+  const auto options = std::make_shared<LaunchOptions>();
+  const auto dataset = std::make_shared<std::string>();
+  const auto download = std::make_shared<bool>(false);
+  add_config_args(app, options->config);
+  app.add_option("--dataset", *dataset, "short for data.dataset=");
+  app.add_flag("--download", *download, "short for data.download=true");
+  app.add_option("--resume", options->resume, "auto, a run folder, or a checkpoint");
+  app.add_flag("--dry-run", options->dry_run, "check everything, print settings and plan, train nothing");
+  return [=] {
+    if (!dataset->empty()) options->config.overrides.push_back("data.dataset=" + *dataset);
+    if (*download) options->config.overrides.push_back("data.download=true");
+    return launch_training(*options);
   };
 }
 

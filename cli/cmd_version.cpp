@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "cuda/devices.h"
+#include "train/build_info.h"
 
 namespace gradmill::cli {
 namespace {
@@ -17,7 +18,8 @@ void print_device(const DeviceSpec& spec) {
 
 Run add_version(CLI::App&) {
   return [] {
-    fmt::print("gradmill {}\n", GRADMILL_VERSION);
+    const BuildInfo& build = build_info();
+    fmt::print("gradmill {} ({}, {}, {})\n", build.version, build.git_hash, build.compiler, build.build_type);
     print_device(host_cpu());
     for (const DeviceSpec& gpu : cuda::present_devices()) print_device(gpu);
     return 0;

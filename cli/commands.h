@@ -11,6 +11,10 @@ namespace gradmill::cli {
 using Run = std::function<int()>;
 
 Run add_train(CLI::App& app);
+Run add_eval(CLI::App& app);
+Run add_generate(CLI::App& app);
+Run add_compare(CLI::App& app);
+Run add_config(CLI::App& app);
 Run add_plan(CLI::App& app);
 Run add_bench(CLI::App& app);
 Run add_version(CLI::App& app);
@@ -23,6 +27,10 @@ struct Command {
 
 inline constexpr Command kCommands[] = {
     {"train", "train a character language model", add_train},
+    {"eval", "the loss of a trained model on its validation text or another", add_eval},
+    {"generate", "write text with a trained model", add_generate},
+    {"compare", "tell two runs apart: settings, metrics, curves", add_compare},
+    {"config", "the settings of a run, and where they come from", add_config},
     {"plan", "memory and work of a run, for this machine or a GPU it need not have", add_plan},
     {"bench", "measure training steps", add_bench},
     {"version", "print the version", add_version},

@@ -8,6 +8,7 @@ from pathlib import Path
 # A folder may include itself and those it stands on.
 BELOW = {
     "core": [],
+    "config": ["core"],
     "cpu": ["core"],
     "cuda": ["core"],
     "ops": ["core", "cpu"],
@@ -17,8 +18,8 @@ BELOW = {
     "data": ["core"],
     "metrics": ["core"],
     "checkpoint": ["core"],
-    "train": ["core", "cpu", "ops", "nn", "models", "optim", "data", "metrics", "checkpoint"],
-    "cli": ["core", "cuda", "metrics", "train"],
+    "train": ["core", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "metrics", "checkpoint"],
+    "cli": ["core", "config", "cuda", "metrics", "train"],
 }
 
 

@@ -60,4 +60,13 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
+void MappedFile::release(std::span<const std::byte> bytes) const {
+  const std::byte* end = bytes_.data() + bytes_.size();
+  if (bytes.empty() || bytes.data() < bytes_.data() || bytes.data() + bytes.size() > end) return;
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t offset = static_cast<size_t>(bytes.data() - bytes_.data()) / page * page;
+  const size_t size = static_cast<size_t>(bytes.data() + bytes.size() - bytes_.data()) - offset;
+  ::madvise(const_cast<std::byte*>(bytes_.data() + offset), size, MADV_DONTNEED);
+}
+
 }  // namespace gradmill

@@ -20,6 +20,10 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
+  // Gives the memory of these bytes back to the system; they are read again when they are next touched. Bytes that are
+  // not part of the mapping are left alone.
+  void release(std::span<const std::byte> bytes) const;
+
  private:
   std::span<const std::byte> bytes_;
 };

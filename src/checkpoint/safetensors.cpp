@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -195,6 +196,13 @@ std::string_view header_text(const std::string& path, std::span<const std::byte>
 }
 
 }  // namespace
+
+std::string_view safetensors_name(DType dtype) {
+  const auto type =
+      std::find_if(kFileDTypes.begin(), kFileDTypes.end(), [&](const FileDType& t) { return t.dtype == dtype; });
+  assert(type != kFileDTypes.end());
+  return type->name;
+}
 
 SafeTensors::SafeTensors(const std::filesystem::path& path) : path_(path.string()), file_(path) { read_header(); }
 

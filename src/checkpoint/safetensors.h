@@ -14,6 +14,9 @@
 
 namespace gradmill {
 
+// The name that the format has for a dtype.
+std::string_view safetensors_name(DType dtype);
+
 // Opening checks the whole header: its tensors must cover the data exactly, without holes or overlaps, and no name may
 // come twice. Views stay valid, also across moves, as long as the object lives.
 class SafeTensors {
@@ -26,6 +29,10 @@ class SafeTensors {
   // ends the process). A scalar has shape (1). Throws data_error naming the tensor when it is absent, has a dtype that
   // gradmill does not compute with (a file may well carry I64 or BOOL buffers nobody asks for), or too many dimensions.
   TensorView at(std::string_view name) const;
+  // Copies at(name) into `destination`, which has the same dtype and shape and is contiguous. With `transposed` the
+  // file holds (in, out) and the destination is (out, in). Unlike reading the view, this leaves none of the file's
+  // pages in the process: loading takes no memory beside the destination.
+  void copy_to(std::string_view name, const TensorView& destination, bool transposed = false) const;
   // Sorted.
   const std::vector<std::string>& names() const { return names_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }

@@ -37,6 +37,8 @@ Block::Options block_options(const TransformerSpec& spec, int64_t layer) {
 }  // namespace
 
 struct Transformer::Activations {
+  explicit Activations(size_t layers) : blocks(layers) {}
+
   std::vector<BlockSaved> blocks;
   TensorView x;         // (N, C) the stream after the last block
   NormStats stats;
@@ -72,13 +74,21 @@ TensorView Transformer::make_rope_table(ExecContext& ctx) const {
   return table;
 }
 
+std::vector<KvCache> Transformer::make_caches(Pass& pass, int64_t positions) const {
+  std::vector<KvCache> caches;
+  for (const Block& block : blocks_) {
+    const NameScope scope(pass.ctx, "layers", static_cast<int>(caches.size()));
+    caches.push_back(block.attention().make_cache(pass, positions));
+  }
+  return caches;
+}
+
 void Transformer::forward(Pass& pass, const TensorView& tokens, Activations& kept) const {
   const Shape shape{tokens.numel(), spec_.width};
   const DType dtype = pass.weights.dtype();
   const StreamBuffers buffers{pass.scratch(shape, "stream x"), pass.scratch(shape, "stream delta")};
   Stream stream{Operand(pass.slot(Slot::x, shape, dtype, "embedded")), {}};
   embedding_.forward(pass, tokens, stream.x.plain);
-  kept.blocks.resize(blocks_.size());
   for (size_t layer = 0; layer < blocks_.size(); ++layer) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
     blocks_[layer].forward(pass, stream, buffers, kept.blocks[layer]);
@@ -101,7 +111,7 @@ void Transformer::backward(Pass& pass, const TensorView& tokens, const Activatio
 
 void Transformer::train(Pass& pass, const TensorView& tokens, const TensorView& targets) const {
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
-  Activations kept;
+  Activations kept(blocks_.size());
   {
     const ArenaScope forward_scratch(pass.ctx.scratch);
     forward(pass, tokens, kept);
@@ -113,14 +123,16 @@ void Transformer::train(Pass& pass, const TensorView& tokens, const TensorView& 
 
 void Transformer::evaluate(Pass& pass, const TensorView& tokens, const TensorView& targets) const {
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
-  Activations kept;
+  Activations kept(blocks_.size());
   forward(pass, tokens, kept);
   head_.loss(pass, kept.output, targets, {});
 }
 
-void Transformer::logits(Pass& pass, const TensorView& tokens, int64_t begin, int64_t end, const TensorView& out) const {
+void Transformer::logits(Pass& pass, const TensorView& tokens, int64_t begin, int64_t end, const TensorView& out,
+                         std::span<const KvCache> caches) const {
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
-  Activations kept;
+  Activations kept(blocks_.size());
+  for (size_t layer = 0; layer < caches.size(); ++layer) kept.blocks[layer].attention.cache = caches[layer];
   forward(pass, tokens, kept);
   head_.logits(pass, kept.output.slice_rows(begin, end), out);
 }

@@ -3,6 +3,7 @@
 // model only wires layers.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "nn/embedding.h"
@@ -54,13 +55,17 @@ class Transformer {
 
   // Constant tensors the layers read, in persistent memory.
   TensorView make_rope_table(ExecContext& ctx) const;
+  // One cache a layer for a sequence of up to `positions` rows, in the saved arena.
+  std::vector<KvCache> make_caches(Pass& pass, int64_t positions) const;
 
   // Forward, loss and backward of one micro-batch: adds to the gradients and to scalars->loss_sum.
   void train(Pass& pass, const TensorView& tokens, const TensorView& targets) const;
   // Forward and loss: adds to scalars->loss_sum.
   void evaluate(Pass& pass, const TensorView& tokens, const TensorView& targets) const;
-  // out (end - begin, V): the logits of rows begin .. end.
-  void logits(Pass& pass, const TensorView& tokens, int64_t begin, int64_t end, const TensorView& out) const;
+  // out (end - begin, V): the logits of rows begin .. end. With caches, the rows continue the sequence that these hold
+  // (pass.seq: one sequence, its queries the new rows, its keys all rows so far) and join it.
+  void logits(Pass& pass, const TensorView& tokens, int64_t begin, int64_t end, const TensorView& out,
+              std::span<const KvCache> caches = {}) const;
 
  private:
   struct Activations;

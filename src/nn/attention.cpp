@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "ops/scatter_rows.h"
+
 namespace gradmill {
 
 SelfAttention::SelfAttention(ParamTable& params, const Options& options) : options_(options) {
@@ -19,6 +21,14 @@ SelfAttention::SelfAttention(ParamTable& params, const Options& options) : optio
   }
   out_ = Linear(params, {.name = options.name + ".out", .in = q_width_, .slices = {{"out", options.width}},
                          .bias = options.out_bias, .init_std = options.out_init_std});
+}
+
+KvCache SelfAttention::make_cache(Pass& pass, int64_t positions) const {
+  const NameScope scope(pass.ctx, "attention");
+  const auto rows = [&](std::string_view what) {
+    return pass.ctx.alloc(pass.ctx.saved, {positions, kv_width_}, pass.weights.dtype(), what);
+  };
+  return {.k = rows("cached k"), .v = rows("cached v")};
 }
 
 RopeArgs SelfAttention::rope_args(Pass& pass, const TensorView& qkv, const TensorView& rotated) const {
@@ -50,6 +60,13 @@ AttentionArgs SelfAttention::attention_args(Pass& pass, const AttentionSaved& sa
           .dropout_site = options_.dropout_site};
 }
 
+void SelfAttention::extend_cache(Pass& pass, const KvCache& cache, AttentionArgs& args) {
+  scatter_rows(pass.ctx, {.from = args.k, .indices = pass.seq.positions, .to = cache.k});
+  scatter_rows(pass.ctx, {.from = args.v, .indices = pass.seq.positions, .to = cache.v});
+  args.k = cache.k;
+  args.v = cache.v;
+}
+
 void SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const {
   const NameScope scope(pass.ctx, "attention");
   const int64_t rows = x.plain.rows();
@@ -58,7 +75,9 @@ void SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved,
   if (options_.rope) rotate(pass, saved);
   saved.out = pass.slot(Slot::attended, {rows, q_width_}, pass.weights.dtype(), "out");
   saved.lse = pass.slot(Slot::attended, {options_.heads, rows}, DType::fp32, "lse");
-  attention_forward(pass.ctx, attention_args(pass, saved));
+  AttentionArgs args = attention_args(pass, saved);
+  if (saved.cache.k.defined()) extend_cache(pass, saved.cache, args);
+  attention_forward(pass.ctx, args);
   out_.forward(pass, Operand(saved.out), y);
   if (!pass.policy.keeps(Slot::rotated)) saved.rotated = {};
 }

@@ -10,12 +10,18 @@
 
 namespace gradmill {
 
+// The keys (as attention reads them) and values of a sequence so far; a row's position in the sequence is its row here.
+struct KvCache {
+  TensorView k, v;  // (P, Hkv D)
+};
+
 // Views of a block's slots. Undefined ones were not kept; rebuild() makes them again.
 struct AttentionSaved {
   TensorView qkv;      // (N, (H + 2 Hkv) D); with RoPE and no QK-norm, q and k are rotated in place
   TensorView rotated;  // (N, (H + Hkv) D), only with QK-norm
   TensorView out;      // (N, H D)
   TensorView lse;      // (H, N) fp32
+  KvCache cache;       // set by the caller of a forward that continues a sequence: no backward
 };
 
 class SelfAttention {
@@ -40,7 +46,11 @@ class SelfAttention {
   const Linear& qkv() const { return qkv_; }
   const Linear& out() const { return out_; }
 
-  // y (N, C) = attention(x). Slots that the policy does not keep live in scratch until the caller's scope ends.
+  // Room for `positions` rows, in the saved arena.
+  KvCache make_cache(Pass& pass, int64_t positions) const;
+
+  // y (N, C) = attention(x). Slots that the policy does not keep live in scratch until the caller's scope ends. With
+  // saved.cache, the rows' keys and values join it at pass.seq.positions, and queries see what it holds.
   void forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const;
   // dx (N, C) from dy; x as the forward read it.
   void backward(Pass& pass, const Operand& x, const AttentionSaved& saved, const TensorView& dy,
@@ -52,6 +62,8 @@ class SelfAttention {
   // Rotated q and k of a projection, in `saved.rotated` or in place.
   void rotate(Pass& pass, AttentionSaved& saved) const;
   AttentionArgs attention_args(Pass& pass, const AttentionSaved& saved) const;
+  // Moves the keys and values of `args` into the cache.
+  static void extend_cache(Pass& pass, const KvCache& cache, AttentionArgs& args);
 
   Options options_;
   int64_t q_width_ = 0, kv_width_ = 0;

@@ -85,6 +85,10 @@ void Weights::set(ExecContext& ctx, ParamId id, const float* values) {
   convert(ctx, {.from = from, .to = view});
 }
 
+void Weights::refresh_compute(ExecContext& ctx) {
+  if (compute_.defined()) convert(ctx, {.from = master_, .to = compute_});
+}
+
 std::vector<float> Weights::get(ParamId id) const {
   const TensorView view = master(id);
   assert(view.defined());

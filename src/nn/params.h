@@ -73,6 +73,8 @@ class Weights {
   // Writes one parameter (and its compute copy) from fp32 values.
   void set(ExecContext& ctx, ParamId id, const float* values);
   std::vector<float> get(ParamId id) const;
+  // Compute copies of all masters again, after the masters were written from outside.
+  void refresh_compute(ExecContext& ctx);
 
  private:
   const ParamTable* table_;

@@ -24,6 +24,10 @@ class Optimizer {
   // Norm, clip, verdict, then the update of every weight.
   void update(ExecContext& ctx, const Weights& weights, const Gradients& grads) const;
 
+  // The moments, (P) fp32: to save, or to restore into.
+  TensorView first_moments() const { return m_; }
+  TensorView second_moments() const { return v_; }
+
  private:
   AdamWOptions options_;
   const ParamTable* table_;

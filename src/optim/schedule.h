@@ -3,15 +3,24 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace gradmill {
 
-// Linear warm-up to `peak`, then a half cosine down to `floor` at the last step.
-struct CosineSchedule {
+enum class ScheduleKind : uint8_t { constant, linear, cosine, wsd };
+
+// Throws a usage error that lists the names.
+ScheduleKind schedule_kind(std::string_view name);
+
+// Linear warm-up to `peak`, then: constant; or down to `floor` at the last step, in a line or half a cosine; or, for wsd
+// (warm-up, stable, decay), constant until the last `decay_fraction` of the run and then down in a line.
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::cosine;
   float peak = 1e-3f;
   float floor = 1e-4f;
   int64_t warmup_steps = 100;
   int64_t total_steps = 2000;
+  double decay_fraction = 0.2;
 
   float at(int64_t step) const;
 };

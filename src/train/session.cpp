@@ -2,10 +2,13 @@
 #include "train/session.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "ops/convert.h"
+#include "ops/ema.h"
 
 namespace gradmill {
 namespace {
@@ -41,6 +44,7 @@ Session::Session(const Transformer& model, const SessionOptions& options)
   for (Arena* arena : {&ctx_.persistent, &ctx_.saved, &ctx_.scratch}) arena->set_poison(options.poison);
   allocate_persistent();
   weights_->initialise(ctx_, options.seed);
+  if (has_average()) std::memcpy(average_.data, weights_->flat_master().data, average_.bytes());
 }
 
 void Session::allocate_persistent() {
@@ -48,10 +52,14 @@ void Session::allocate_persistent() {
   weights_.emplace(ctx_, model_.params(), options_.dtype);
   grads_.emplace(ctx_, model_.params());
   optimizer_.emplace(ctx_, model_.params(), options_.adamw);
+  if (options_.ema_decay > 0) {
+    average_ = ctx_.alloc(ctx_.persistent, {model_.params().flat_size()}, DType::fp32, "averaged weights");
+  }
   rope_table_ = model_.make_rope_table(ctx_);
   train_inputs_ = allocate_inputs("train inputs", options_.train_seqs);
   eval_inputs_ = allocate_inputs("eval inputs", options_.eval_seqs);
   generate_inputs_ = allocate_inputs("generate inputs", 1);
+  generate_inputs_.seq.cu_kv = ctx_.alloc(ctx_.persistent, {2}, DType::int32, "generate inputs.key offsets");
   logits_ = ctx_.alloc(ctx_.persistent, {1, model_.spec().vocab}, DType::fp32, "next logits");
   if (ctx_.dry) return;
   ctx_.scalars = new (scalars.data) StepScalars;
@@ -96,7 +104,10 @@ MemoryPlan Session::run_on_paper() {
     Pass pass = make_pass(eval_inputs_, false);
     model_.evaluate(pass, eval_inputs_.tokens, eval_inputs_.targets);
   });
-  run(Phase::generate, [&] { next_logits({}); });
+  run(Phase::generate, [&] {
+    allocate_caches();
+    extend_sequence_ops(options_.context);
+  });
   return plan;
 }
 
@@ -108,6 +119,8 @@ void Session::enter(Phase phase) {
   ctx_.saved.attach(region.first(plan.saved.bytes));
   ctx_.scratch.attach(region.subspan(plan.saved.bytes, plan.scratch.bytes));
   phase_ = phase;
+  num_cached_ = 0;
+  if (phase == Phase::generate) allocate_caches();
 }
 
 Session::ArenaUse Session::arena_use() const {
@@ -147,7 +160,12 @@ void Session::train_step_ops() {
   model_.train(pass, train_inputs_.tokens, train_inputs_.targets);
 }
 
-void Session::update_ops() { optimizer_->update(ctx_, *weights_, *grads_); }
+void Session::update_ops() {
+  optimizer_->update(ctx_, *weights_, *grads_);
+  if (has_average()) {
+    ema_update(ctx_, {.average = average_, .weights = weights_->flat_master(), .decay = options_.ema_decay});
+  }
+}
 
 void Session::train_micro(const MicroBatch& batch) {
   enter(Phase::train);
@@ -163,6 +181,33 @@ Session::StepResult Session::end_step() {
   return {scalars.loss_sum, scalars.grad_norm, scalars.finite != 0};
 }
 
+Session::StepResult Session::abandon_step() {
+  StepScalars& scalars = *ctx_.scalars;
+  scalars.finite = 0;
+  scalars.grad_norm = std::numeric_limits<float>::quiet_NaN();
+  return {scalars.loss_sum, scalars.grad_norm, false};
+}
+
+void Session::exchange_average() {
+  assert(has_average());
+  exchange(ctx_, weights_->flat_master(), average_);
+  weights_->refresh_compute(ctx_);
+  num_cached_ = 0;
+}
+
+std::vector<Session::StateTensor> Session::optimizer_state() const {
+  std::vector<StateTensor> state = {{"adamw.first_moments", optimizer_->first_moments()},
+                                    {"adamw.second_moments", optimizer_->second_moments()}};
+  if (has_average()) state.push_back({"averaged_weights", average_});
+  return state;
+}
+
+void Session::restored(uint32_t updates) {
+  ctx_.scalars->updates = updates;
+  weights_->refresh_compute(ctx_);
+  num_cached_ = 0;
+}
+
 double Session::eval_micro(const MicroBatch& batch) {
   enter(Phase::eval);
   upload(eval_inputs_, batch);
@@ -172,28 +217,50 @@ double Session::eval_micro(const MicroBatch& batch) {
   return ctx_.scalars->loss_sum;
 }
 
-std::span<const float> Session::next_logits(std::span<const int32_t> tokens) {
-  enter(Phase::generate);
-  const auto length = std::min(static_cast<int64_t>(tokens.size()), options_.context);
-  if (!ctx_.dry) {
-    assert(length > 0);
-    const auto last_tokens = tokens.last(static_cast<size_t>(length));
-    const Inputs& in = generate_inputs_;
-    std::memset(in.tokens.data, 0, in.tokens.bytes());
-    std::memset(in.seq.positions.data, 0, in.seq.positions.bytes());
-    std::copy(last_tokens.begin(), last_tokens.end(), in.tokens.ptr<int32_t>());
-    std::iota(in.seq.positions.ptr<int32_t>(), in.seq.positions.ptr<int32_t>() + length, 0);
-    in.seq.cu_q.ptr<int32_t>()[0] = 0;
-    in.seq.cu_q.ptr<int32_t>()[1] = static_cast<int32_t>(length);
-  }
+void Session::allocate_caches() {
+  Pass pass = make_pass(generate_inputs_, false);
+  caches_ = model_.make_caches(pass, options_.context);
+}
+
+void Session::extend_sequence_ops(int64_t rows) {
   const ArenaScope scope(ctx_.scratch);
   Pass pass = make_pass(generate_inputs_, false);
+  pass.seq.positions = pass.seq.positions.slice_rows(0, rows);
   const TensorView out = options_.dtype == DType::fp32 ? logits_ : pass.scratch(logits_.shape, "narrow logits");
-  const int64_t last = ctx_.dry ? 0 : length - 1;
-  model_.logits(pass, generate_inputs_.tokens, last, last + 1, out);
+  model_.logits(pass, generate_inputs_.tokens.slice_rows(0, rows), rows - 1, rows, out, caches_);
   if (options_.dtype != DType::fp32) convert(ctx_, {.from = out, .to = logits_});
-  if (ctx_.dry) return {};
+}
+
+std::span<const float> Session::extend_sequence() {
+  enter(Phase::generate);
+  const auto fresh = std::span(sequence_).subspan(num_cached_);
+  const auto cached = static_cast<int32_t>(num_cached_), rows = static_cast<int32_t>(fresh.size());
+  const SeqLayout& seq = generate_inputs_.seq;
+  std::copy(fresh.begin(), fresh.end(), generate_inputs_.tokens.ptr<int32_t>());
+  std::iota(seq.positions.ptr<int32_t>(), seq.positions.ptr<int32_t>() + rows, cached);
+  copy_in(seq.cu_q, std::array{0, rows});
+  copy_in(seq.cu_kv, std::array{0, cached + rows});
+  extend_sequence_ops(rows);
+  num_cached_ = sequence_.size();
   return {logits_.ptr<float>(), static_cast<size_t>(logits_.numel())};
+}
+
+std::span<const float> Session::start_generation(std::span<const int32_t> prompt) {
+  if (prompt.empty()) throw usage_error("the prompt has no tokens", "give at least one to start from");
+  const auto last = prompt.last(std::min(prompt.size(), static_cast<size_t>(options_.context)));
+  sequence_.assign(last.begin(), last.end());
+  num_cached_ = 0;
+  return extend_sequence();
+}
+
+std::span<const float> Session::continue_generation(int32_t token) {
+  assert(!sequence_.empty());
+  sequence_.push_back(token);
+  if (std::ssize(sequence_) > options_.context) {
+    sequence_.erase(sequence_.begin(), sequence_.end() - std::max<int64_t>(1, options_.context / 2));
+    num_cached_ = 0;
+  }
+  return extend_sequence();
 }
 
 }  // namespace gradmill

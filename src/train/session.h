@@ -23,6 +23,7 @@ struct SessionOptions {
   int64_t eval_seqs = 1;
   int64_t context = 1;
   AdamWOptions adamw;
+  float ema_decay = 0;     // of averaged weights; 0: none are kept
   float dropout = 0;
   uint64_t seed = 0;
   bool poison = false;     // fill every allocation with NaN first: for tests
@@ -58,11 +59,35 @@ class Session {
     bool finite = true;   // false: weights and moments were left alone
   };
   StepResult end_step();
+  // The sum of the losses of the step so far.
+  double loss_so_far() const { return ctx_.scalars->loss_sum; }
+  // Ends the step without an update.
+  StepResult abandon_step();
+
+  // Exchanges weights and averages: once before an evaluation with the averages, once after it.
+  bool has_average() const { return average_.defined(); }
+  void exchange_average();
+
+  // What a checkpoint holds beside the weights: moments and averages, (P) fp32 each, and the count of updates.
+  struct StateTensor {
+    std::string name;
+    TensorView view;
+  };
+  std::vector<StateTensor> optimizer_state() const;
+  uint32_t updates() const { return ctx_.scalars->updates; }
+  // Call after values were written into weights or optimizer_state() from outside.
+  void restored(uint32_t updates);
 
   // The sum of the losses of one micro-batch's targets.
   double eval_micro(const MicroBatch& batch);
-  // Logits (V) of the token that follows `tokens`, of which at most the last `context` count.
-  std::span<const float> next_logits(std::span<const int32_t> tokens);
+
+  // Generation: the logits (V) of the token that follows the prompt, of which at most the last `context` tokens count,
+  // and of the one that follows `token` after it. They stay valid until the next call of either. Each call runs the
+  // tokens whose keys and values are not cached: one a call as a rule, and all of them after another phase used the
+  // memory, or after exchange_average or restored. (Who writes weights by hand starts again.) A full context starts
+  // over from its last context / 2 tokens (at least 1), because positions cannot slide.
+  std::span<const float> start_generation(std::span<const int32_t> prompt);
+  std::span<const float> continue_generation(int32_t token);
 
  private:
   // A phase's inputs in device memory.
@@ -82,6 +107,10 @@ class Session {
 
   void train_step_ops();
   void update_ops();
+  // Runs the tokens of sequence_ that are not cached yet.
+  std::span<const float> extend_sequence();
+  void allocate_caches();
+  void extend_sequence_ops(int64_t rows);
 
   const Transformer& model_;
   SessionOptions options_;
@@ -94,8 +123,14 @@ class Session {
   std::optional<Weights> weights_;
   std::optional<Gradients> grads_;
   std::optional<Optimizer> optimizer_;
+  TensorView average_;  // (P) fp32
   TensorView rope_table_, logits_;
   Inputs train_inputs_, eval_inputs_, generate_inputs_;
+  // Generation: the tokens so far, the first num_cached_ of which have their rows in caches_ (one a layer, in the saved
+  // arena).
+  std::vector<int32_t> sequence_;
+  size_t num_cached_ = 0;
+  std::vector<KvCache> caches_;
 };
 
 }  // namespace gradmill

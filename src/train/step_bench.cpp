@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "core/rng.h"
-#include "data/loader.h"
+#include "train/run_options.h"
 
 namespace gradmill {
 namespace {
@@ -22,24 +22,24 @@ std::vector<int32_t> random_tokens() {
 
 }  // namespace
 
-TrainConfig bench_case(const std::string& name) {
-  TrainConfig config;
+RunConfig bench_case(const std::string& name) {
+  RunConfig config;
   if (name == "nano") return config;
   if (name != "char") throw usage_error(fmt::format("unknown case '{}'", name), "choose one of: nano, char");
-  config.layers = config.heads = 6;
-  config.width = 384;
-  config.context = 256;
-  config.batch_size = 16;
+  config.model.layers = config.model.heads = 6;
+  config.model.width = 384;
+  config.model.context = 256;
+  config.training.batch_size = 16;
   return config;
 }
 
-StepBenchResult bench_steps(const TrainConfig& config, int64_t steps, bool profile) {
-  config.check();
+StepBenchResult bench_steps(const RunConfig& config, int64_t steps, bool profile) {
   const std::vector<int32_t> tokens = random_tokens();
   const Transformer model(model_spec(config, kVocab));
   Session session(model, session_options(config));
-  TrainLoader loader(tokens, {.batch_size = config.batch_size, .micro_batch_size = config.micro_batch_size,
-                              .context = config.context, .seed = config.seed, .num_threads = 0});
+  LoaderOptions loading = loader_options(config);
+  loading.num_threads = 0;
+  TrainLoader loader(tokens, loading);
   StepBenchResult result;
   std::vector<double> times;
   for (int64_t step = 0; step < kWarmupSteps + steps; ++step) {
@@ -55,7 +55,7 @@ StepBenchResult bench_steps(const TrainConfig& config, int64_t steps, bool profi
   std::sort(times.begin(), times.end());
   result.median_ms = times[times.size() / 2];
   result.fastest_ms = times.front();
-  result.tokens_per_second = double(config.batch_size * config.context) / result.median_ms * 1e3;
+  result.tokens_per_second = double(config.training.batch_size * config.model.context) / result.median_ms * 1e3;
   return result;
 }
 

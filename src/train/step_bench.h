@@ -4,7 +4,8 @@
 
 #include <string>
 
-#include "train/train_config.h"
+#include "config/run_config.h"
+#include "core/cost.h"
 
 namespace gradmill {
 
@@ -15,8 +16,8 @@ struct StepBenchResult {
 };
 
 // The settings of a named case: nano (4 layers, 128 wide, context 64, batch 12) or char (6, 384, 256, 16).
-TrainConfig bench_case(const std::string& name);
+RunConfig bench_case(const std::string& name);
 // Random tokens, batches drawn as in training; `steps` timed after a warm-up. With `profile` each op is timed too.
-StepBenchResult bench_steps(const TrainConfig& config, int64_t steps, bool profile);
+StepBenchResult bench_steps(const RunConfig& config, int64_t steps, bool profile);
 
 }  // namespace gradmill

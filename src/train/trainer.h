@@ -1,80 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training loop: load, step, evaluate, report; a sample at the end.
+// The training loop: load, step, judge, evaluate, save.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 
-#include "data/char_vocab.h"
-#include "data/loader.h"
-#include "data/token_split.h"
-#include "train/train_config.h"
+#include "checkpoint/store.h"
+#include "metrics/record.h"
+#include "train/interval.h"
+#include "train/run_data.h"
+#include "train/run_options.h"
+#include "train/step_guard.h"
+#include "train/train_state.h"
 
 namespace gradmill {
 
-struct StepReport {
-  int64_t step = 0;  // that just ended, counted from 1
-  double loss = 0;   // mean over the step's targets
-  float lr = 0, grad_norm = 0;
-  bool finite = true;
-  double seconds = 0;
-  int64_t tokens = 0;
+// What a run needs from outside.
+struct TrainServices {
+  MetricsSink* metrics = nullptr;                                    // must be given
+  CheckpointStore* store = nullptr;                                  // null: nothing is saved
+  std::function<bool()> stop_requested = [] { return false; };       // polled wherever the run may take long
+  std::function<void(const std::string&)> note = [](const auto&) {}; // a line for people
+  std::string config_yaml;                                           // kept in every checkpoint
 };
 
-struct EvalReport {
+struct TrainOutcome {
+  RunStatus status = RunStatus::completed;
   int64_t step = 0;
-  double loss = 0;
-  int64_t tokens = 0;
-  double seconds = 0;
-};
-
-struct RunInfo {
-  const TrainConfig& config;
-  const Corpus& corpus;
-  const Transformer& model;
-  const MemoryPlan& plan;
-  int num_threads;
-  int64_t train_tokens, validation_tokens;
-};
-
-// Watches a run. Metrics files, progress bars and tests are observers.
-class TrainObserver {
- public:
-  virtual ~TrainObserver() = default;
-  virtual void on_start(const RunInfo&) {}
-  virtual void on_step(const StepReport&) {}
-  virtual void on_eval(const EvalReport&) {}
-  virtual void on_sample(const std::string&) {}
-};
-
-struct TrainSummary {
-  double train_loss = 0;       // of the last step
-  double validation_loss = 0;  // over the whole validation split
+  double train_loss = 0;       // of the last step of this process
+  double validation_loss = 0;  // over the whole validation split; with the best weights after early stopping
   std::string sample;
 };
 
 class Trainer {
  public:
-  Trainer(const TrainConfig& config, TrainObserver& observer);
+  Trainer(const RunConfig& config, RunData data);
 
-  TrainSummary run();
-
+  const Transformer& model() const { return model_; }
+  const RunData& data() const { return data_; }
+  const RunLength& length() const { return length_; }
+  double flops_per_token() const;
   Session& session() { return session_; }
 
- private:
-  StepReport train_step(const StepBatch& batch);
-  EvalReport evaluate(int64_t step, int64_t max_tokens);
-  std::string sample();
-  void stop_if_diverged(const StepReport& report);
+  // Before anything below.
+  void attach(TrainServices services) { services_ = std::move(services); }
+  // Goes on from `checkpoint`. Throws a data error when it does not belong to this model and text.
+  void resume(const Checkpoint& checkpoint);
+  TrainOutcome run();
 
-  TrainConfig config_;
-  TrainObserver& observer_;
-  Corpus corpus_;
-  CharVocab vocab_;
-  TokenSplit tokens_;
+ private:
+  struct Interrupted {};
+
+  void step_once();
+  Session::StepResult compute_step(const StepBatch& batch, float lr);
+  void report_step(const StepBatch& batch, const Session::StepResult& result, float lr, double stall);
+  void report_epoch();
+  void roll_back();
+  void evaluate_and_judge();
+  double evaluate(int64_t max_tokens);
+  void save();
+  void restore_best();
+  TrainOutcome finish();
+  TrainOutcome interrupted();
+  std::string sample();
+  void restore(const Checkpoint& checkpoint);
+  void open_loader();
+  void poll_stop() const;
+  RunSummary summary(RunStatus status) const;
+
+  RunConfig config_;
+  TrainServices services_;
+  RunData data_;
+  RunLength length_;
   Transformer model_;
   Session session_;
-  CosineSchedule schedule_;
-  int64_t steps_not_finite_ = 0;
+  Schedule schedule_;
+  StepGuard guard_;
+  Interval eval_interval_, save_interval_;
+  TrainState state_;
+  std::unique_ptr<TrainLoader> loader_;
+  double flops_per_micro_batch_ = 0, peak_flops_ = 1;
+  double last_loss_ = kUnknown;
+  double step_seconds_ = 0, epoch_seconds_ = 0, run_seconds_ = 0;
 };
 
 }  // namespace gradmill

@@ -58,8 +58,8 @@ TEST_F(CliTest, VersionAndHelp) {
   EXPECT_EQ(gradmill("version").code, 0);
   const Outcome help = gradmill("train --help");
   EXPECT_EQ(help.code, 0);
-  for (const char* flag : {"--dataset", "--context", "--save-policy", "--threads"}) {
-    EXPECT_NE(help.output.find(flag), std::string::npos) << flag;
+  for (const char* part : {"--resume", "--dry-run", "data.dataset", "training.steps", "machine.save_policy"}) {
+    EXPECT_NE(help.output.find(part), std::string::npos) << part;
   }
 }
 
@@ -67,15 +67,27 @@ TEST_F(CliTest, UsageMistakes) {
   expect_error("", 2, "--help");
   expect_error("trian", 2, "--help");
   expect_error("train --no-such-flag 3", 2, "--help");
-  expect_error("train --steps many", 2, "--steps");
-  expect_error("train --steps 0", 2, "--steps is 0");
-  expect_error("train --context -1", 2, "--context is -1");
-  expect_error("train --batch-size 0", 2, "--batch-size is 0");
-  expect_error("train --width -8", 2, "width is -8");
-  expect_error("train --threads -1", 2, "--threads is -1");
-  expect_error("train --max-chars -1", 2, "--max-chars is -1");
+  expect_error("train training.steps=many", 2, "training.steps");
+  expect_error("train model.context=-1", 2, "model.context");
+  expect_error("train model.context=0", 2, "model.context");
+  expect_error("train training.batch_size=0", 2, "training.batch_size");
+  expect_error("train model.width=-8", 2, "model.width");
+  expect_error("train training.batchsize=8", 2, "did you mean");
+  expect_error("train data.max_chars=-1", 2, "data.max_chars");
   expect_error("plan --device rtx9999", 2, "rtx5090");
   expect_error("bench step --case giant", 2, "nano, char");
+}
+
+TEST_F(CliTest, FiveMistakesAreFiveLines) {
+  const std::string config = file("five.yaml",
+                                  "training:\n  stesp: 10\n  batch_size: -2\nmodel:\n  layers: two\nmodle:\n  width: 8\n"
+                                  "schedule:\n  name: cosinus\n");
+  const Outcome outcome = gradmill("train --config " + config);
+  EXPECT_EQ(outcome.code, 2);
+  for (const char* part : {"five.yaml:2", "five.yaml:3", "five.yaml:5", "five.yaml:6", "five.yaml:9", "did you mean"}) {
+    EXPECT_NE(outcome.output.find(part), std::string::npos) << part << "\n" << outcome.output;
+  }
+  EXPECT_TRUE(fs::is_empty(folder_ / "work"));
 }
 
 TEST_F(CliTest, DataMistakes) {
@@ -87,16 +99,59 @@ TEST_F(CliTest, DataMistakes) {
   expect_error("train --dataset shakespeare", 4, "--download");
 }
 
-TEST_F(CliTest, TrainsOnTheBuiltInText) {
-  const Outcome run = gradmill("train --steps 5 --eval-interval 0 --log-interval 1 --max-chars 20000 --sample-tokens 20");
+constexpr const char* kTinyRun =
+    "data.max_chars=20000 model.layers=2 model.width=32 model.context=32 training.steps=12 eval.every_steps=5 "
+    "logging.every_steps=2 checkpoint.every_steps=3 sample.tokens=20 ";
+
+TEST_F(CliTest, ARunFromTrainingToText) {
+  const Outcome run = gradmill(std::string("train checkpoint.dir=run ") + kTinyRun);
   EXPECT_EQ(run.code, 0) << run.output;
-  EXPECT_NE(run.output.find("validation loss"), std::string::npos) << run.output;
-  EXPECT_NE(run.output.find("sample:"), std::string::npos) << run.output;
+  for (const char* part : {"flash attention", "inactive", "sample:"}) {
+    EXPECT_NE(run.output.find(part), std::string::npos) << part << "\n" << run.output;
+  }
+  for (const char* name : {"config.yaml", "run.json", "metrics.jsonl", "metrics.csv", "trainer_state.json", "checkpoints"}) {
+    EXPECT_TRUE(fs::exists(folder_ / "work/run" / name)) << name;
+  }
+  const Outcome eval = gradmill("eval run");
+  EXPECT_EQ(eval.code, 0) << eval.output;
+  EXPECT_NE(eval.output.find("\"perplexity\""), std::string::npos) << eval.output;
+  const Outcome first = gradmill("generate run --prompt 'the' --tokens 30 --seed 4");
+  EXPECT_EQ(first.code, 0) << first.output;
+  EXPECT_GE(first.output.size(), 30u);
+  EXPECT_EQ(gradmill("generate run --prompt 'the' --tokens 30 --seed 4").output, first.output);
+  EXPECT_EQ(gradmill(std::string("train checkpoint.dir=other training.seed=2 ") + kTinyRun).code, 0);
+  const Outcome compare = gradmill("compare run other");
+  EXPECT_EQ(compare.code, 0) << compare.output;
+  EXPECT_NE(compare.output.find("training.seed"), std::string::npos) << compare.output;
+}
+
+TEST_F(CliTest, ResumeSaysWhatChanged) {
+  EXPECT_EQ(gradmill(std::string("train checkpoint.dir=run ") + kTinyRun).code, 0);
+  const Outcome again = gradmill(std::string("train checkpoint.dir=run ") + kTinyRun);
+  EXPECT_EQ(again.code, 2);
+  EXPECT_NE(again.output.find("--resume auto"), std::string::npos) << again.output;
+  const Outcome more = gradmill("train --resume run training.steps=20 training.batch_size=6");
+  EXPECT_EQ(more.code, 0) << more.output;
+  for (const char* part : {"resumed from step 12", "training.steps was 12, now 20", "training.batch_size was 12, now 6"}) {
+    EXPECT_NE(more.output.find(part), std::string::npos) << part << "\n" << more.output;
+  }
+  EXPECT_EQ(gradmill("train --resume nowhere").code, 4);
+}
+
+TEST_F(CliTest, DryRunAndConfigShowWriteNothing) {
+  const Outcome dry = gradmill("train --dry-run model.layers=2");
+  EXPECT_EQ(dry.code, 0) << dry.output;
+  EXPECT_NE(dry.output.find("persistent"), std::string::npos);
+  const Outcome show = gradmill("config show --origin experiment=shakespeare_cpu training.steps=7");
+  EXPECT_EQ(show.code, 0) << show.output;
+  EXPECT_NE(show.output.find("command line"), std::string::npos) << show.output;
+  EXPECT_TRUE(fs::is_empty(folder_ / "work"));
 }
 
 TEST_F(CliTest, PlansForAGpuThatIsNotHere) {
-  const Outcome plan = gradmill("plan --device h100 --dtype bf16 --style qwen3 --layers 24 --width 768 --heads 12 --kv-heads 4 "
-                                "--mlp-width 2048 --context 2048 --batch-size 8 --vocab 32768");
+  const Outcome plan = gradmill("plan --device h100 --vocab 32768 machine.dtype=bf16 model.style=qwen3 model.layers=24 "
+                                "model.width=768 model.heads=12 model.kv_heads=4 model.mlp_width=2048 model.context=2048 "
+                                "training.batch_size=8");
   EXPECT_EQ(plan.code, 0) << plan.output;
   for (const char* part : {"persistent", "train: saved", "layers.*.attention.qkv", "library workspaces", "matmul", "fits"}) {
     EXPECT_NE(plan.output.find(part), std::string::npos) << part << "\n" << plan.output;

@@ -28,7 +28,7 @@ TEST_P(CurveTest, LossesAndNormsMatch) {
   const SessionOptions options = options_of(file);
   GoldenModel golden(GetParam(), "init.", options);
   const auto steps = static_cast<int64_t>(golden.number("steps"));
-  const CosineSchedule schedule{.peak = static_cast<float>(golden.number("lr")),
+  const Schedule schedule{.peak = static_cast<float>(golden.number("lr")),
                                 .floor = static_cast<float>(golden.number("min_lr")),
                                 .warmup_steps = static_cast<int64_t>(golden.number("warmup")), .total_steps = steps};
   const TensorView tokens = file.at("tokens").reshape({steps, options.train_seqs * options.context});

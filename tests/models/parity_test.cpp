@@ -59,14 +59,18 @@ TEST_P(ParityTest, LossAndGradients) {
   }
 }
 
+// A prompt of another length for each sequence, then token by token.
 TEST_P(ParityTest, Logits) {
   const TensorView ids = golden_->file().at("input_ids"), logits = golden_->file().at("logits");
   const int64_t length = ids_shape_[1], vocab = golden_->model().spec().vocab;
   std::vector<float> actual, expected;
   for (int64_t seq = 0; seq < ids_shape_[0]; ++seq) {
-    for (int64_t end = 1; end <= length; ++end) {
-      const std::span<const int32_t> tokens(ids.ptr<int32_t>() + seq * length, static_cast<size_t>(end));
-      const std::span<const float> row = golden_->session().next_logits(tokens);
+    const int32_t* tokens = ids.ptr<int32_t>() + seq * length;
+    const int64_t prompt = seq % length + 1;
+    for (int64_t end = prompt; end <= length; ++end) {
+      Session& session = golden_->session();
+      const std::span<const float> row = end == prompt ? session.start_generation({tokens, static_cast<size_t>(end)})
+                                                       : session.continue_generation(tokens[end - 1]);
       actual.insert(actual.end(), row.begin(), row.end());
       const float* stored = logits.ptr<float>() + (seq * length + end - 1) * vocab;
       expected.insert(expected.end(), stored, stored + vocab);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "config/loader.h"
 #include "train/trainer.h"
 
 namespace gradmill::test {
@@ -15,10 +16,13 @@ TEST(Recipe, ShakespeareOnTheCpu) {
   if (data == nullptr || !std::filesystem::exists(std::filesystem::path(data) / "shakespeare/input.txt")) {
     GTEST_SKIP() << "set GRADMILL_DATA to a folder that holds shakespeare/input.txt";
   }
-  TrainConfig config;  // 4 layers, 4 heads, 128 wide, context 64, batch 12, 2000 steps at 1e-3, no dropout
-  config.corpus.dataset = "shakespeare";
-  TrainObserver quiet;
-  const TrainSummary summary = Trainer(config, quiet).run();
+  ConfigRequest request;
+  request.overrides = {"experiment=shakespeare_cpu"};
+  const RunConfig config = load_config(request).config;
+  MetricsSink quiet;
+  Trainer trainer(config, load_run_data(config));
+  trainer.attach({.metrics = &quiet});
+  const TrainOutcome summary = trainer.run();
   EXPECT_LE(summary.validation_loss, 1.90);
   EXPECT_GT(summary.validation_loss, 1.5) << "too good for this model: does it see the validation text?";
 }

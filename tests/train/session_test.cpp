@@ -8,7 +8,7 @@
 
 #include "data/loader.h"
 #include "support/op_test.h"
-#include "train/train_config.h"
+#include "train/run_options.h"
 
 namespace gradmill::test {
 namespace {
@@ -21,18 +21,24 @@ std::vector<int32_t> tokens() {
   return ids;
 }
 
-TrainConfig small_config(const std::string& style) {
-  TrainConfig config;
-  config.style = style;
-  config.layers = 2;
-  config.heads = 4;
-  config.kv_heads = style == "qwen3" ? 2 : 0;
-  config.width = 32;
-  config.context = 20;
-  config.batch_size = 5;
-  config.dropout = 0.2;
-  config.num_threads = 2;
+RunConfig small_config(const std::string& style) {
+  RunConfig config;
+  config.model.style = style;
+  config.model.layers = 2;
+  config.model.heads = 4;
+  config.model.kv_heads = style == "qwen3" ? 2 : 0;
+  config.model.width = 32;
+  config.model.context = 20;
+  config.model.dropout = 0.2;
+  config.training.batch_size = 5;
+  config.machine.threads = 2;
   return config;
+}
+
+LoaderOptions in_line(const RunConfig& config) {
+  LoaderOptions options = loader_options(config);
+  options.num_threads = 0;
+  return options;
 }
 
 struct RunResult {
@@ -42,14 +48,13 @@ struct RunResult {
   MemoryPlan plan;
 };
 
-RunResult run(const TrainConfig& config, int64_t steps = 3) {
+RunResult run(const RunConfig& config, int64_t steps = 3) {
   const std::vector<int32_t> ids = tokens();
   const Transformer model(model_spec(config, kVocab));
   SessionOptions options = session_options(config);
   options.poison = true;
   Session session(model, options);
-  TrainLoader loader(ids, {.batch_size = config.batch_size, .micro_batch_size = config.micro_batch_size,
-                           .context = config.context, .seed = 1});
+  TrainLoader loader(ids, in_line(config));
   RunResult result;
   for (int64_t step = 0; step < steps; ++step) {
     const StepBatch batch = loader.next();
@@ -57,11 +62,14 @@ RunResult run(const TrainConfig& config, int64_t steps = 3) {
     for (const MicroBatch& micro : batch.micro) session.train_micro(micro);
     result.losses.push_back(static_cast<float>(session.end_step().loss_sum));
   }
-  for (const MicroBatch& batch : eval_batches(ids, options.eval_seqs, config.context, 300)) {
+  for (const MicroBatch& batch : eval_batches(ids, options.eval_seqs, config.model.context, 300)) {
     result.losses.push_back(static_cast<float>(session.eval_micro(batch)));
   }
-  const std::span<const float> logits = session.next_logits(std::span(ids).first(7));
-  result.losses.insert(result.losses.end(), logits.begin(), logits.end());
+  const auto keep = [&](std::span<const float> logits) {
+    result.losses.insert(result.losses.end(), logits.begin(), logits.end());
+  };
+  keep(session.start_generation(std::span(ids).first(static_cast<size_t>(config.model.context))));
+  for (size_t i = 0; i < 3; ++i) keep(session.continue_generation(ids[i]));
   const TensorView flat = session.weights().flat_master();
   result.weights.assign(flat.ptr<float>(), flat.ptr<float>() + flat.numel());
   result.use = session.arena_use();
@@ -80,10 +88,10 @@ TEST_P(SessionTest, PlanEqualsUseToTheByte) {
   for (const char* policy : {"none", "cheap", "block"}) {
     for (const char* dtype : {"fp32", "bf16"}) {
       for (int64_t micro : {0, 2}) {
-        TrainConfig config = small_config(GetParam());
-        config.save_policy = policy;
-        config.dtype = dtype;
-        config.micro_batch_size = micro;
+        RunConfig config = small_config(GetParam());
+        config.machine.save_policy = policy;
+        config.machine.dtype = dtype;
+        config.training.micro_batch_size = micro;
         const RunResult result = run(config);
         EXPECT_EQ(result.use.persistent, result.plan.persistent.bytes);
         for (int p = 0; p < kNumPhases; ++p) {
@@ -99,9 +107,9 @@ TEST_P(SessionTest, PlanEqualsUseToTheByte) {
 TEST_P(SessionTest, OwnersAddUpAndPoliciesSave) {
   size_t previous = ~size_t{0};
   for (const char* policy : {"none", "cheap", "block"}) {
-    TrainConfig config = small_config(GetParam());
-    config.save_policy = policy;
-    config.device = "h200";
+    RunConfig config = small_config(GetParam());
+    config.machine.save_policy = policy;
+    config.machine.device = "h200";
     const Transformer model(model_spec(config, kVocab));
     const MemoryPlan plan = Session::plan(model, session_options(config));
     const auto sum = [](const ArenaPlan& arena) {
@@ -120,22 +128,22 @@ TEST_P(SessionTest, OwnersAddUpAndPoliciesSave) {
 }
 
 TEST_P(SessionTest, BitsDoNotDependOnThreads) {
-  TrainConfig config = small_config(GetParam());
-  config.num_threads = 1;
+  RunConfig config = small_config(GetParam());
+  config.machine.threads = 1;
   const RunResult expected = run(config);
   for (int threads : {2, 3, 7}) {
-    config.num_threads = threads;
+    config.machine.threads = threads;
     expect_same(run(config), expected, std::to_string(threads) + " threads");
   }
 }
 
 TEST_P(SessionTest, BitsDoNotDependOnTheSavePolicy) {
   for (const char* dtype : {"fp32", "bf16", "fp16"}) {
-    TrainConfig config = small_config(GetParam());
-    config.dtype = dtype;
+    RunConfig config = small_config(GetParam());
+    config.machine.dtype = dtype;
     const RunResult expected = run(config);
     for (const char* policy : {"cheap", "block"}) {
-      config.save_policy = policy;
+      config.machine.save_policy = policy;
       expect_same(run(config), expected, std::string(policy) + " " + dtype);
     }
   }
@@ -143,17 +151,17 @@ TEST_P(SessionTest, BitsDoNotDependOnTheSavePolicy) {
 
 // Dropout is by token of the effective batch, so a split changes rounding and nothing else.
 TEST_P(SessionTest, SplittingABatchKeepsItsDropoutAndItsGradient) {
-  TrainConfig config = small_config(GetParam());
+  RunConfig config = small_config(GetParam());
   const RunResult whole = run(config, 1);
   for (int64_t micro : {1, 2, 3, 4}) {
-    config.micro_batch_size = micro;
+    config.training.micro_batch_size = micro;
     const RunResult split = run(config, 1);
     EXPECT_NEAR(split.losses[0] / whole.losses[0], 1, 1e-6) << micro;
   }
 }
 
 TEST_P(SessionTest, LossChunksChangeOnlyRounding) {
-  const TrainConfig config = small_config(GetParam());
+  const RunConfig config = small_config(GetParam());
   const std::vector<int32_t> ids = tokens();
   std::vector<std::vector<float>> grads;
   for (int64_t chunk : {0, 13, 128}) {
@@ -161,7 +169,7 @@ TEST_P(SessionTest, LossChunksChangeOnlyRounding) {
     spec.loss_chunk_rows = chunk;
     const Transformer model(spec);
     Session session(model, session_options(config));
-    TrainLoader loader(ids, {.batch_size = config.batch_size, .context = config.context, .seed = 1});
+    TrainLoader loader(ids, in_line(config));
     const StepBatch batch = loader.next();
     session.begin_step(0, 0, batch.num_targets);
     session.train_micro(batch.micro[0]);
@@ -172,11 +180,11 @@ TEST_P(SessionTest, LossChunksChangeOnlyRounding) {
 }
 
 TEST_P(SessionTest, ANonFiniteStepLeavesTheWeightsAlone) {
-  TrainConfig config = small_config(GetParam());
+  RunConfig config = small_config(GetParam());
   const std::vector<int32_t> ids = tokens();
   const Transformer model(model_spec(config, kVocab));
   Session session(model, session_options(config));
-  TrainLoader loader(ids, {.batch_size = config.batch_size, .context = config.context, .seed = 1});
+  TrainLoader loader(ids, in_line(config));
   const StepBatch batch = loader.next();
   const ParamId norm = model.params().find("norm.weight");
   std::vector<float> values = session.weights().get(norm);

@@ -8,115 +8,210 @@
 #include <filesystem>
 #include <fstream>
 
+#include "data/temporary_folder.h"
+#include "support/op_test.h"
 #include "train/sampler.h"
 
 namespace gradmill::test {
 namespace {
 
-struct Recorder : TrainObserver {
-  void on_start(const RunInfo&) override { ++starts; }
-  void on_step(const StepReport& report) override { losses.push_back(report.loss); }
-  void on_eval(const EvalReport& report) override { evals.push_back(report); }
-  void on_sample(const std::string& text) override { sample = text; }
+struct Recorder : MetricsSink {
+  void step(const StepMetrics& metrics) override { steps.push_back(metrics); }
+  void eval(const EvalMetrics& metrics) override { evals.push_back(metrics); }
+  void epoch(const EpochMetrics& metrics) override { epochs.push_back(metrics); }
+  void rewind(int64_t step) override { rewinds.push_back(step); }
 
-  int starts = 0;
-  std::vector<double> losses;
-  std::vector<EvalReport> evals;
-  std::string sample;
+  std::vector<double> losses() const {
+    std::vector<double> values;
+    for (const StepMetrics& metrics : steps) values.push_back(metrics.loss);
+    return values;
+  }
+
+  std::vector<StepMetrics> steps;
+  std::vector<EvalMetrics> evals;
+  std::vector<EpochMetrics> epochs;
+  std::vector<int64_t> rewinds;
 };
 
+// Runs in a folder of its own, on a text that a tiny model learns in a second.
 class TrainerTest : public testing::Test {
  protected:
   TrainerTest() {
-    path_ = std::filesystem::temp_directory_path() / ("gradmill-trainer-test-" + std::to_string(getpid()));
-    std::ofstream file(path_);
+    std::ofstream file(folder_.path() / "text.txt");
     for (int i = 0; i < 400; ++i) file << "the miller grinds, the mill turns.\n";
-    config_.corpus.dataset = path_.string();
-    config_.layers = 2;
-    config_.heads = 2;
-    config_.width = 32;
-    config_.context = 16;
-    config_.batch_size = 8;
-    config_.steps = 60;
-    config_.warmup_steps = 5;
-    config_.lr = 1e-2;
-    config_.eval_interval = 25;
-    config_.sample_tokens = 40;
-    config_.num_threads = 2;
+    file.close();
+    config_.data.dataset = (folder_.path() / "text.txt").string();
+    config_.model.layers = 2;
+    config_.model.heads = 2;
+    config_.model.width = 32;
+    config_.model.context = 16;
+    config_.model.dropout = 0.1;
+    config_.training.batch_size = 8;
+    config_.training.steps = 60;
+    config_.schedule.warmup_steps = 5;
+    config_.optimizer.lr = 1e-2;
+    config_.eval.every_steps = 25;
+    config_.eval.tokens = 400;
+    config_.sample.tokens = 40;
+    config_.machine.threads = 2;
   }
-  ~TrainerTest() override { std::filesystem::remove(path_); }
 
-  std::filesystem::path path_;
-  TrainConfig config_;
+  // A trainer with a store in `run`, a recorder, and a stop after `stop_after` steps (0: never).
+  struct Run {
+    Recorder recorder;
+    std::vector<std::string> notes;
+    TrainOutcome outcome;
+    std::vector<float> weights;
+  };
+  Run run(const std::string& name, bool resume = false, int64_t stop_after = 0) {
+    Run result;
+    const std::filesystem::path run_folder = folder_.path() / name;
+    std::filesystem::create_directories(run_folder);
+    CheckpointStore store(run_folder);
+    Trainer trainer(config_, load_run_data(config_));
+    trainer.attach({.metrics = &result.recorder, .store = &store,
+                    .stop_requested = [&] { return stop_after > 0 && static_cast<int64_t>(result.recorder.steps.size()) >= stop_after; },
+                    .note = [&](const std::string& line) { result.notes.push_back(line); }});
+    if (resume) trainer.resume(store.newest().value());
+    result.outcome = trainer.run();
+    const TensorView flat = trainer.session().weights().flat_master();
+    result.weights.assign(flat.ptr<float>(), flat.ptr<float>() + flat.numel());
+    return result;
+  }
+
+  TemporaryFolder folder_;
+  RunConfig config_;
 };
 
 TEST_F(TrainerTest, LearnsAndReports) {
+  config_.model.dropout = 0;
   for (const char* style : {"gpt2", "qwen3"}) {
-    config_.style = style;
-    Recorder recorder;
-    const TrainSummary summary = Trainer(config_, recorder).run();
-    EXPECT_EQ(recorder.starts, 1);
-    ASSERT_EQ(recorder.losses.size(), 60u);
-    EXPECT_GT(recorder.losses.front(), 2.5);
-    EXPECT_LT(recorder.losses.back(), 0.5);
-    ASSERT_EQ(recorder.evals.size(), 4u);  // steps 0, 25, 50 and the end
-    EXPECT_EQ(recorder.evals.back().step, 60);
-    EXPECT_LT(summary.validation_loss, 0.5);
-    EXPECT_EQ(recorder.sample.size(), 40u);
-    EXPECT_NE(recorder.sample.find("mill"), std::string::npos) << recorder.sample;
+    config_.model.style = style;
+    const Run result = run(style);
+    ASSERT_EQ(result.recorder.steps.size(), 60u);
+    EXPECT_GT(result.recorder.steps.front().loss, 2.5);
+    EXPECT_LT(result.recorder.steps.back().loss, 0.5);
+    ASSERT_EQ(result.recorder.evals.size(), 3u);  // after steps 25 and 50, and at the end
+    EXPECT_EQ(result.recorder.evals.back().step, 60);
+    EXPECT_LT(result.outcome.validation_loss, 0.5);
+    EXPECT_EQ(result.outcome.sample.size(), 40u);
+    EXPECT_NE(result.outcome.sample.find("mill"), std::string::npos) << result.outcome.sample;
   }
 }
 
 TEST_F(TrainerTest, LoaderThreadsDoNotChangeTheRun) {
-  config_.steps = 10;
+  config_.training.steps = 10;
   std::vector<std::vector<double>> losses;
   for (int threads : {0, 1, 3}) {
-    config_.loader_threads = threads;
-    Recorder recorder;
-    Trainer(config_, recorder).run();
-    losses.push_back(recorder.losses);
+    config_.data.num_workers = threads;
+    losses.push_back(run("workers" + std::to_string(threads)).recorder.losses());
     EXPECT_EQ(losses.back(), losses.front());
   }
 }
 
-TEST_F(TrainerTest, StopsWhenNothingIsFinite) {
-  config_.lr = 10;
-  config_.min_lr = 10;
-  config_.adamw.clip = 0;
-  config_.adamw.weight_decay = 10;
-  config_.warmup_steps = 0;
-  config_.steps = 200;
-  Recorder recorder;
-  try {
-    Trainer(config_, recorder).run();
-    FAIL() << "the run ended with loss " << recorder.losses.back();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("not finite"), std::string::npos) << error.what();
-    EXPECT_EQ(error.code(), ExitCode::failure);
+// The heart of resuming: any stop, any number of loader threads, with averages and dropout, over two epochs.
+TEST_F(TrainerTest, ResumedRunsEqualUninterruptedOnesBitForBit) {
+  config_.optimizer.ema_decay = 0.9;
+  config_.training.steps = 0;
+  config_.training.epochs = 1;
+  config_.model.context = 64;
+  const Run whole = run("whole");
+  const auto steps = static_cast<int64_t>(whole.recorder.steps.size());
+  ASSERT_GE(steps, 20);
+  for (int64_t stop : {int64_t{1}, steps / 2, steps - 1}) {
+    for (int workers : {0, 1, 7}) {
+      config_.data.num_workers = workers;
+      const std::string name = fmt::format("cut-{}-{}", stop, workers);
+      const Run first = run(name, false, stop);
+      EXPECT_EQ(first.outcome.status, RunStatus::interrupted);
+      const Run second = run(name, true);
+      std::vector<double> losses = first.recorder.losses();
+      for (double loss : second.recorder.losses()) losses.push_back(loss);
+      EXPECT_EQ(losses, whole.recorder.losses()) << name;
+      expect_same_bits(second.weights, whole.weights, name);
+      EXPECT_EQ(second.outcome.validation_loss, whole.outcome.validation_loss);
+      EXPECT_EQ(second.outcome.sample, whole.outcome.sample);
+    }
   }
 }
 
-TEST_F(TrainerTest, BadSettingsNameThemselves) {
-  const auto message = [&](auto change) {
-    TrainConfig config = config_;
-    change(config);
-    TrainObserver quiet;
-    try {
-      Trainer trainer(config, quiet);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return std::string(error.what());
-    }
-    return std::string("no error");
-  };
-  EXPECT_NE(message([](TrainConfig& c) { c.batch_size = 0; }).find("--batch-size is 0"), std::string::npos);
-  EXPECT_NE(message([](TrainConfig& c) { c.context = -4; }).find("--context is -4"), std::string::npos);
-  EXPECT_NE(message([](TrainConfig& c) { c.width = 30; c.heads = 4; }).find("not a multiple"), std::string::npos);
-  EXPECT_NE(message([](TrainConfig& c) { c.layers = 0; }).find("layers is 0"), std::string::npos);
-  EXPECT_NE(message([](TrainConfig& c) { c.style = "gpt5"; }).find("gpt2, qwen3"), std::string::npos);
-  EXPECT_NE(message([](TrainConfig& c) { c.save_policy = "all"; }).find("none, cheap, block"), std::string::npos);
-  EXPECT_NE(message([](TrainConfig& c) { c.dtype = "fp64"; }).find("fp32, bf16, fp16"), std::string::npos);
-  EXPECT_NE(message([](TrainConfig& c) { c.lr = NAN; }).find("--lr is nan"), std::string::npos);
+TEST_F(TrainerTest, RollsBackWithALowerRateThenGivesUp) {
+  config_.optimizer.lr = config_.optimizer.min_lr = 10;
+  config_.optimizer.clip = 0;
+  config_.optimizer.weight_decay = 10;
+  config_.schedule.warmup_steps = 20;
+  config_.checkpoint.every_steps = 1;
+  config_.training.steps = 400;
+  config_.training.max_rollbacks = 2;
+  config_.training.rollback_lr_factor = 0.9;
+  try {
+    run("diverges");
+    FAIL() << "the run should have diverged";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("2 roll-backs did not help"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("optimizer.lr="), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(TrainerTest, ASpikeIsSkipped) {
+  config_.optimizer.lr = config_.optimizer.min_lr = 0;  // losses then only scatter around their mean
+  config_.training.spike_factor = 1.005;
+  config_.training.nan_patience = 1000;
+  const Run result = run("spikes");
+  int64_t skipped = 0;
+  for (const StepMetrics& metrics : result.recorder.steps) skipped += !metrics.finite;
+  EXPECT_GT(skipped, 0);
+  EXPECT_LT(skipped, 40);
+  EXPECT_EQ(static_cast<size_t>(skipped), result.notes.size());
+}
+
+TEST_F(TrainerTest, EarlyStoppingRestoresTheBest) {
+  config_.training.steps = 400;
+  config_.eval.every_steps = 5;
+  config_.eval.patience = 2;
+  config_.eval.min_delta = 0.2;
+  const Run result = run("early");
+  EXPECT_LT(result.outcome.step, 400);
+  double best = 1e9;
+  int64_t best_step = 0;
+  for (const EvalMetrics& metrics : result.recorder.evals) {
+    if (metrics.best && metrics.step != result.outcome.step) best = metrics.loss, best_step = metrics.step;
+  }
+  EXPECT_EQ(best_step, result.outcome.step - 10);
+  ASSERT_FALSE(result.notes.empty());
+  EXPECT_NE(result.notes.back().find(fmt::format("step {}", best_step)), std::string::npos) << result.notes.back();
+  EXPECT_NEAR(result.outcome.validation_loss, best, 0.2);
+}
+
+TEST_F(TrainerTest, KeepsTheLastAndTheBest) {
+  config_.checkpoint.every_steps = 4;
+  config_.checkpoint.keep_last = 2;
+  run("kept");
+  const std::vector<int64_t> steps = CheckpointStore(folder_.path() / "kept").steps();
+  EXPECT_EQ(steps, (std::vector<int64_t>{50, 56, 60}));
+}
+
+TEST_F(TrainerTest, EpochsAreCountedAndReported) {
+  config_.training.steps = 0;
+  config_.training.epochs = 2;
+  config_.model.context = 128;
+  const Run result = run("epochs");
+  ASSERT_EQ(result.recorder.epochs.size(), 2u);
+  EXPECT_EQ(result.recorder.epochs[1].epoch, 2);
+  EXPECT_EQ(result.recorder.epochs[1].num_epochs, 2);
+  EXPECT_LT(result.recorder.epochs[1].train_loss, result.recorder.epochs[0].train_loss);
+}
+
+TEST_F(TrainerTest, ResumingWithOtherCharactersIsRefused) {
+  run("other", false, 3);
+  std::ofstream(folder_.path() / "text.txt", std::ios::app) << "QZ";
+  try {
+    run("other", true);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    EXPECT_NE(std::string(error.what()).find("other characters"), std::string::npos) << error.what();
+  }
 }
 
 TEST(Sampler, FollowsTheLogits) {

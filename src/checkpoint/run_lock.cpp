@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// flock: it goes with the process, so a killed trainer leaves no stale lock.
+#include "checkpoint/run_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+
+#include "checkpoint/file_ops.h"
+#include "checkpoint/strict_json.h"
+
+namespace gradmill {
+namespace {
+
+// Who holds the lock, as its holder wrote it.
+std::string holder(int descriptor) {
+  std::array<char, 128> text{};
+  const ssize_t size = ::pread(descriptor, text.data(), text.size(), 0);
+  return size > 0 ? std::string(text.data(), static_cast<size_t>(size)) : "another process";
+}
+
+void sign(int descriptor) {
+  std::array<char, 65> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  const std::string text = fmt::format("process {} on {}", ::getpid(), host.data());
+  // Only a message depends on it.
+  if (::ftruncate(descriptor, 0) != 0 || ::pwrite(descriptor, text.data(), text.size(), 0) < 0) return;
+}
+
+}  // namespace
+
+RunLock::RunLock(const std::filesystem::path& run_folder) {
+  const std::filesystem::path path = run_folder / ".lock";
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw FileError(path, "open", errno);
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
+    held_ = true;
+    sign(descriptor_);
+    return;
+  }
+  const int reason = errno;
+  if (reason == ENOSYS || reason == EOPNOTSUPP || reason == ENOLCK) return;
+  const std::string other = quote_for_message(holder(descriptor_));
+  ::close(descriptor_);
+  if (reason != EWOULDBLOCK) throw FileError(path, "lock", reason);
+  throw usage_error(fmt::format("{}: another trainer uses this run folder ({})", run_folder.string(), other),
+                    "wait for it, stop it, or choose another run folder");
+}
+
+RunLock::~RunLock() { ::close(descriptor_); }
+
+}  // namespace gradmill

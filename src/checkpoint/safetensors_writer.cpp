@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// safetensors: u64 header size, JSON header padded to 8 bytes, data.
+#include "checkpoint/safetensors_writer.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "checkpoint/safetensors.h"
+#include "checkpoint/strict_json.h"
+
+namespace gradmill {
+namespace {
+
+constexpr size_t kMaxTensors = 100'000;
+constexpr size_t kBlockBytes = size_t{1} << 20;
+
+using Order = std::vector<const NamedTensor*>;
+
+Order file_order(const std::vector<NamedTensor>& tensors) {
+  if (tensors.size() > kMaxTensors) {
+    throw data_error(fmt::format("{} tensors in one file; readers take {}", tensors.size(), kMaxTensors),
+                     "use several files");
+  }
+  Order order;
+  std::set<std::string_view> names{"__metadata__"};
+  for (const NamedTensor& tensor : tensors) {
+    assert(tensor.view.defined() && tensor.view.contiguous());
+    assert(!tensor.transposed || tensor.view.shape.rank() == 2);
+    if (!names.insert(tensor.name).second) {
+      throw data_error(fmt::format("two tensors are named {}", quote_for_message(tensor.name)), "rename one of them");
+    }
+    order.push_back(&tensor);
+  }
+  std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
+    const auto key = [](const NamedTensor* tensor) {
+      // Our enum has the types of one width in the order of the reference writer.
+      return std::tuple<int, DType, const std::string&>(-static_cast<int>(size_of(tensor->view.dtype)),
+                                                        tensor->view.dtype, tensor->name);
+    };
+    return key(a) < key(b);
+  });
+  return order;
+}
+
+std::string header_text(const Order& order) {
+  std::string text = R"({"__metadata__":{"format":"pt"})";
+  uint64_t offset = 0;
+  for (const NamedTensor* tensor : order) {
+    const Shape& shape = tensor->view.shape;
+    const int rank = shape.rank();
+    std::string dims;
+    for (int axis = 0; axis < rank; ++axis) {
+      dims += fmt::format("{}{}", axis > 0 ? "," : "", shape[tensor->transposed ? rank - 1 - axis : axis]);
+    }
+    const uint64_t end = offset + tensor->view.bytes();
+    text += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                        nlohmann::json(tensor->name).dump(), safetensors_name(tensor->view.dtype), dims, offset, end);
+    offset = end;
+  }
+  text += '}';
+  text.append((8 - text.size() % 8) % 8, ' ');
+  return text;
+}
+
+std::span<const std::byte> bytes_of(const TensorView& view) {
+  return {static_cast<const std::byte*>(view.data), view.bytes()};
+}
+
+// Columns [begin, end) of a matrix as rows.
+template <class Word>
+void gather_columns(const TensorView& matrix, int64_t begin, int64_t end, std::byte* out) {
+  const int64_t rows = matrix.shape[0], cols = matrix.shape[1];
+  const auto* words = static_cast<const Word*>(matrix.data);
+  auto* gathered = reinterpret_cast<Word*>(out);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t col = begin; col < end; ++col) gathered[(col - begin) * rows + row] = words[row * cols + col];
+  }
+}
+
+void append_transposed(OutputFile& file, const TensorView& matrix) {
+  if (matrix.numel() == 0) return;
+  const size_t column_bytes = static_cast<size_t>(matrix.shape[0]) * size_of(matrix.dtype);
+  const auto block = static_cast<int64_t>(std::max<size_t>(1, kBlockBytes / column_bytes));
+  const int64_t cols = matrix.shape[1];
+  const Storage buffer(static_cast<size_t>(std::min(block, cols)) * column_bytes);
+  for (int64_t begin = 0; begin < cols; begin += block) {
+    const int64_t end = std::min(begin + block, cols);
+    std::byte* out = buffer.bytes().data();
+    if (size_of(matrix.dtype) == 1) gather_columns<uint8_t>(matrix, begin, end, out);
+    if (size_of(matrix.dtype) == 2) gather_columns<uint16_t>(matrix, begin, end, out);
+    if (size_of(matrix.dtype) == 4) gather_columns<uint32_t>(matrix, begin, end, out);
+    file.append(buffer.bytes().first(static_cast<size_t>(end - begin) * column_bytes));
+  }
+}
+
+}  // namespace
+
+void write_safetensors(OutputFile& file, const std::vector<NamedTensor>& tensors) {
+  const Order order = file_order(tensors);
+  const std::string header = header_text(order);
+  const uint64_t header_bytes = header.size();
+  file.append(std::as_bytes(std::span(&header_bytes, 1)));
+  file.append(header);
+  for (const NamedTensor* tensor : order) {
+    if (tensor->transposed) {
+      append_transposed(file, tensor->view);
+    } else {
+      file.append(bytes_of(tensor->view));
+    }
+  }
+}
+
+uint64_t safetensors_bytes(const std::vector<NamedTensor>& tensors) {
+  uint64_t bytes = sizeof(uint64_t) + header_text(file_order(tensors)).size();
+  for (const NamedTensor& tensor : tensors) bytes += tensor.view.bytes();
+  return bytes;
+}
+
+}  // namespace gradmill

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writer for safetensors files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "checkpoint/output_file.h"
+#include "core/tensor_view.h"
+
+namespace gradmill {
+
+// A contiguous tensor in host memory under the name the file gives it. With `transposed`, a matrix (out, in) is stored
+// as (in, out), as GPT-2's files want it.
+struct NamedTensor {
+  std::string name;
+  TensorView view;
+  bool transposed = false;
+};
+
+// Writes the whole file, with the metadata {"format":"pt"} and in the reference writer's order (dtype, widest first,
+// then name), so that every tensor lies aligned. Needs at most a few MiB of memory of its own. Names must be unique.
+// Throws FileError, and data_error for what no reader would take: a name twice, or too many tensors.
+void write_safetensors(OutputFile& file, const std::vector<NamedTensor>& tensors);
+
+// The size that such a file has.
+uint64_t safetensors_bytes(const std::vector<NamedTensor>& tensors);
+
+}  // namespace gradmill

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// CheckpointStore: the `checkpoints/` of a run folder. Whatever happens at whatever moment, what it finds there is
+// whole.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/file_ops.h"
+#include "checkpoint/safetensors_writer.h"
+
+namespace gradmill {
+
+struct CheckpointFile {
+  std::string name;  // "model.safetensors"
+  std::vector<NamedTensor> tensors;
+};
+
+struct CheckpointText {
+  std::string name;  // "config.json"
+  std::string content;
+};
+
+struct CheckpointWrite {
+  int64_t step = 0;
+  std::vector<CheckpointFile> files;
+  std::vector<CheckpointText> texts;
+  std::string state_json = "{}";  // an object
+};
+
+// checkpoints/step-00000250/            a complete checkpoint
+// checkpoints/.replaced-step-00000250/  the one before it of the same step; counts only while there is no other
+// checkpoints/.tmp-…-<process id>/      being written or being removed; never read
+// One process at a time may write (RunLock); a store is used by one thread at a time.
+class CheckpointStore {
+ public:
+  explicit CheckpointStore(std::filesystem::path run_folder, FileOps& ops = real_file_ops());
+
+  // On return the checkpoint is on the disk, in place of an older one of the same step. The run folder must exist.
+  // Throws Error (exit code 1) with the path, the reason and, when the disk is full, the bytes needed and free; then
+  // nothing half-written stays, and all older checkpoints are as they were. (When only the very last sync failed, the
+  // new one is there, whole, but might not outlive a power cut.)
+  void save(const CheckpointWrite& write);
+
+  // Where the step's checkpoint is, complete or not; empty when there is none.
+  std::filesystem::path path(int64_t step) const;
+  // Of those that look complete, ascending.
+  std::vector<int64_t> steps() const;
+  // Throws data_error naming the file that is missing or damaged.
+  Checkpoint open(int64_t step) const;
+  // The newest that verifies; `skipped` gets a line for each newer one that does not.
+  std::optional<Checkpoint> newest(std::vector<std::string>* skipped = nullptr) const;
+
+  // Keeps the `keep_last` newest, `best`, and always the newest good one: that is the last one this store saved or,
+  // before its first save, the newest that verifies.
+  void prune(int64_t keep_last, std::optional<int64_t> best);
+  // At every moment the checkpoint is whole or gone. No such step: nothing done.
+  void remove(int64_t step);
+  // Removes what killed processes left behind. Call it under the run's lock and before the first save.
+  void clean_temporaries();
+
+ private:
+  void write_files(const CheckpointWrite& write, const std::filesystem::path& folder);
+  Error explain(const FileError& error, const CheckpointWrite& write) const;
+
+  std::filesystem::path run_folder_, folder_;
+  FileOps& ops_;
+  std::optional<int64_t> last_saved_;
+};
+
+}  // namespace gradmill

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every setting of a run, with its default. To add one: a member and a line in its section's `visit`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/field.h"
+
+namespace gradmill {
+
+struct DataConfig {
+  std::string dataset = "self";
+  int64_t max_chars = 0;
+  bool download = false;
+  double validation_fraction = 0.1;
+  int64_t num_workers = 1;
+
+  void visit(FieldList& field) {
+    field("dataset", &dataset, "self (built in), shakespeare, or the path of a UTF-8 text", anything());
+    field("max_chars", &max_chars, "characters read, from the start", at_least(0).or_unset("all"));
+    field("download", &download, "fetch a named data set that is not here", anything());
+    field("validation_fraction", &validation_fraction, "fraction held out for validation, from the end",
+          between(0.001, 0.9));
+    field("num_workers", &num_workers, "threads that prepare batches",
+          between(0, 1024).or_unset("the training thread does it"));
+  }
+};
+
+struct ModelConfig {
+  std::string style = "gpt2";
+  int64_t layers = 4, heads = 4, kv_heads = 0, width = 128, mlp_width = 0, context = 64;
+  double dropout = 0;
+  bool tied = true;
+
+  void visit(FieldList& field) {
+    field("style", &style, "kind of decoder: learned positions, LayerNorm and GELU, or RoPE, RMSNorm and SwiGLU",
+          one_of({"gpt2", "qwen3"}));
+    field("layers", &layers, "number of blocks", between(1, 4096));
+    field("heads", &heads, "attention heads", between(1, 4096));
+    field("kv_heads", &kv_heads, "key and value heads", between(0, 4096).or_unset("as many as heads"));
+    field("width", &width, "width of the residual stream", between(1, 1 << 20));
+    field("mlp_width", &mlp_width, "width of the MLP", between(0, 1 << 22).or_unset("the style's usual"));
+    field("context", &context, "tokens a prediction can look back on", between(1, 1 << 24));
+    field("dropout", &dropout, "dropout probability", between(0, 0.95));
+    field("tied", &tied, "the head shares the embedding's weights", anything());
+  }
+};
+
+struct TrainingConfig {
+  int64_t steps = 2000, epochs = 0;
+  int64_t batch_size = 12, micro_batch_size = 0;
+  int64_t seed = 1337;
+  int64_t nan_patience = 3;
+  double spike_factor = 0;
+  double rollback_lr_factor = 0.5;
+  int64_t max_rollbacks = 3;
+
+  void visit(FieldList& field) {
+    field("steps", &steps, "optimizer steps of the run", at_least(0).or_unset("count epochs instead"));
+    field("epochs", &epochs, "passes over the training data; needs steps=0",
+          at_least(0).or_unset("count steps instead"));
+    field("batch_size", &batch_size, "sequences per step", between(1, 1 << 24));
+    field("micro_batch_size", &micro_batch_size, "sequences computed at once",
+          between(0, 1 << 24).or_unset("the whole batch"));
+    field("seed", &seed, "seed of weights, batches, dropout and samples", at_least(0));
+    field("nan_patience", &nan_patience, "bad steps in a row (not finite, or a spike) before the run rolls back",
+          at_least(1));
+    field("spike_factor", &spike_factor, "a loss above so many times its running mean is a bad step",
+          between(1, 1e6).or_unset("off"));
+    field("rollback_lr_factor", &rollback_lr_factor, "learning rate after a roll-back, as a factor of the one before",
+          between(0.001, 1));
+    field("max_rollbacks", &max_rollbacks, "roll-backs before the run gives up", at_least(0));
+  }
+};
+
+struct OptimizerConfig {
+  std::string name = "adamw";
+  double lr = 1e-3, min_lr = 1e-4;
+  double beta1 = 0.9, beta2 = 0.99, eps = 1e-8, weight_decay = 0.1;
+  double clip = 1.0;
+  double ema_decay = 0;
+
+  void visit(FieldList& field) {
+    field("name", &name, "update rule", one_of({"adamw"}));
+    field("lr", &lr, "peak learning rate", between(0, 10));
+    field("min_lr", &min_lr, "learning rate at the end of the schedule", between(0, 10));
+    field("beta1", &beta1, "decay of the first moment", between(0, 0.9999));
+    field("beta2", &beta2, "decay of the second moment", between(0, 0.999999));
+    field("eps", &eps, "added to the root of the second moment", between(1e-20, 1));
+    field("weight_decay", &weight_decay, "decay of matrices", between(0, 10));
+    field("clip", &clip, "largest global gradient norm", between(0, 1e6).or_unset("off"));
+    field("ema_decay", &ema_decay, "decay of averaged weights, per step", between(0, 0.999999).or_unset("off"));
+  }
+};
+
+struct ScheduleConfig {
+  std::string name = "cosine";
+  int64_t warmup_steps = 100;
+  double decay_fraction = 0.2;
+
+  void visit(FieldList& field) {
+    field("name", &name, "course of the learning rate after the warm-up",
+          one_of({"constant", "linear", "cosine", "wsd"}));
+    field("warmup_steps", &warmup_steps, "steps to reach the peak", at_least(0));
+    field("decay_fraction", &decay_fraction, "fraction of the run in which wsd falls to min_lr", between(0, 1));
+  }
+};
+
+struct EvalConfig {
+  int64_t every_steps = 250, every_epochs = 0;
+  double every_minutes = 0;
+  int64_t tokens = 16384, batch_size = 0;
+  int64_t patience = 0;
+  double min_delta = 0;
+
+  void visit(FieldList& field) {
+    field("every_steps", &every_steps, "steps between evaluations", at_least(0).or_unset("off"));
+    field("every_epochs", &every_epochs, "epochs between evaluations", at_least(0).or_unset("off"));
+    field("every_minutes", &every_minutes, "minutes between evaluations", at_least(0).or_unset("off"));
+    field("tokens", &tokens, "tokens of an evaluation inside the run; the last one reads the whole split",
+          at_least(0).or_unset("the whole split"));
+    field("batch_size", &batch_size, "sequences computed at once", between(0, 1 << 24).or_unset("twice training's"));
+    field("patience", &patience, "evaluations without improvement before the run stops", at_least(0).or_unset("off"));
+    field("min_delta", &min_delta, "smallest fall of the loss that is an improvement, in nats", between(0, 100));
+  }
+};
+
+struct CheckpointConfig {
+  std::string dir;
+  int64_t every_steps = 0, every_epochs = 0;
+  double every_minutes = 0;
+  int64_t keep_last = 2;
+  bool keep_best = true;
+  std::string on_error = "stop";
+
+  void visit(FieldList& field) {
+    field("dir", &dir, "folder of the run", anything().or_unset("runs/<time>-<dataset>-<style>"));
+    field("every_steps", &every_steps, "steps between checkpoints", at_least(0).or_unset("off"));
+    field("every_epochs", &every_epochs, "epochs between checkpoints", at_least(0).or_unset("off"));
+    field("every_minutes", &every_minutes, "minutes between checkpoints", at_least(0).or_unset("off"));
+    field("keep_last", &keep_last, "newest checkpoints kept", at_least(1));
+    field("keep_best", &keep_best, "also keep the checkpoint with the lowest validation loss", anything());
+    field("on_error", &on_error, "what the run does when a save fails", one_of({"stop", "continue"}));
+  }
+};
+
+struct LoggingConfig {
+  int64_t every_steps = 50;
+  bool jsonl = true, csv = true, tensorboard = true;
+  std::string progress = "auto";
+
+  void visit(FieldList& field) {
+    field("every_steps", &every_steps, "steps between reports", at_least(1));
+    field("jsonl", &jsonl, "write metrics.jsonl", anything());
+    field("csv", &csv, "write metrics.csv", anything());
+    field("tensorboard", &tensorboard, "write TensorBoard events", anything());
+    field("progress", &progress, "what the terminal shows; auto is a bar on a terminal and lines in a pipe",
+          one_of({"auto", "bar", "lines", "off"}));
+  }
+};
+
+struct SampleConfig {
+  int64_t tokens = 500;
+  double temperature = 0.8;
+  int64_t top_k = 0;
+  double top_p = 1.0;
+
+  void visit(FieldList& field) {
+    field("tokens", &tokens, "tokens written at the end of the run", at_least(0).or_unset("no sample"));
+    field("temperature", &temperature, "of the choice between tokens",
+          between(0, 100).or_unset("always the likeliest"));
+    field("top_k", &top_k, "choose among so many of the likeliest tokens", at_least(0).or_unset("all"));
+    field("top_p", &top_p, "choose among the likeliest tokens that hold this probability together", between(0, 1));
+  }
+};
+
+struct MachineConfig {
+  std::string device = "cpu";
+  int64_t threads = 0;
+  std::string dtype = "fp32";
+  std::string save_policy = "none";
+
+  // What "cpu" or a GPU of the catalogue is called.
+  static std::vector<std::string> device_names();
+
+  void visit(FieldList& field) {
+    field("device", &device, "where the run computes, or is planned for", one_of(device_names()));
+    field("threads", &threads, "CPU threads", between(0, 4096).or_unset("every core"));
+    field("dtype", &dtype, "compute type; weights and moments stay fp32", one_of({"fp32", "bf16", "fp16"}));
+    field("save_policy", &save_policy,
+          "what the backward computes again to save memory: nothing, cheap parts, or blocks",
+          one_of({"none", "cheap", "block"}));
+  }
+};
+
+struct RunConfig {
+  DataConfig data;
+  ModelConfig model;
+  TrainingConfig training;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  EvalConfig eval;
+  CheckpointConfig checkpoint;
+  LoggingConfig logging;
+  SampleConfig sample;
+  MachineConfig machine;
+
+  void visit(FieldList& list) {
+    list.section("data", "the text a run learns from", data);
+    list.section("model", "the network", model);
+    list.section("training", "length, batches and what happens after bad steps", training);
+    list.section("optimizer", "how weights move", optimizer);
+    list.section("schedule", "the learning rate over the run", schedule);
+    list.section("eval", "when and how the validation loss is measured; always at the end", eval);
+    list.section("checkpoint", "when and where the run is saved", checkpoint);
+    list.section("logging", "what a run reports", logging);
+    list.section("sample", "the text a run writes at its end", sample);
+    list.section("machine", "where it runs", machine);
+  }
+};
+
+// The settings in order, pointing into `config`.
+inline FieldList fields_of(RunConfig& config) {
+  FieldList list;
+  config.visit(list);
+  return list;
+}
+
+// Settings that are each allowed but not together.
+struct BrokenRule {
+  std::vector<std::string> keys;
+  std::string rule;
+};
+std::vector<BrokenRule> broken_rules(const RunConfig& config);
+
+}  // namespace gradmill

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a configuration file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace gradmill {
+
+// Fills `text` and returns "", or returns why the file cannot be read. Pipes are fine; over a megabyte is not.
+std::string read_text_file(const std::filesystem::path& path, std::string& text);
+
+}  // namespace gradmill

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clocks that tests can replace.
+#pragma once
+
+#include <functional>
+
+namespace gradmill {
+
+using SecondsClock = std::function<double()>;
+
+// Seconds since some fixed moment; never goes back.
+double monotonic_seconds();
+// Seconds since 1970.
+double unix_seconds();
+
+}  // namespace gradmill

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/csv_writer.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+
+namespace gradmill {
+namespace {
+
+constexpr std::string_view kHeader =
+    "step,epoch,loss,learning_rate,grad_norm,tokens_per_s,samples_per_s,mfu,tokens_seen,step_ms,memory_bytes,"
+    "loader_stall,finite,eval_loss,eval_perplexity,eval_seconds,best";
+
+// A number, or nothing.
+std::string cell(double value) { return std::isfinite(value) ? fmt::format("{}", value) : std::string(); }
+
+int64_t num_commas(std::string_view line) { return std::count(line.begin(), line.end(), ','); }
+
+bool is_kept(std::string_view line, int64_t last_step) {
+  int64_t step = 0;
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), step);
+  return error == std::errc() && num_commas(line) == num_commas(kHeader) && step <= last_step;
+}
+
+}  // namespace
+
+CsvWriter::CsvWriter(const std::filesystem::path& path, int64_t resume_step, SecondsClock clock)
+    : file_(path, std::move(clock)) {
+  rewind(resume_step);
+}
+
+void CsvWriter::step(const StepMetrics& metrics) {
+  const bool finite = metrics.finite && std::isfinite(metrics.loss) && std::isfinite(metrics.grad_norm);
+  const std::string memory = metrics.memory_bytes == 0 ? std::string() : fmt::to_string(metrics.memory_bytes);
+  file_.append(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},,,,\n", metrics.step, cell(metrics.epoch),
+                           cell(metrics.loss), cell(metrics.lr), cell(metrics.grad_norm), cell(metrics.tokens_per_s),
+                           cell(metrics.samples_per_s), cell(metrics.mfu), metrics.tokens_seen, cell(metrics.step_ms),
+                           memory, cell(metrics.loader_stall), finite));
+}
+
+void CsvWriter::eval(const EvalMetrics& metrics) {
+  file_.append(fmt::format("{},{},,,,,,,,,,,{},{},{},{},{}\n", metrics.step, cell(metrics.epoch),
+                           std::isfinite(metrics.loss), cell(metrics.loss), cell(metrics.perplexity),
+                           cell(metrics.seconds), metrics.best));
+}
+
+void CsvWriter::rewind(int64_t step) {
+  bool is_header = true;
+  file_.cut_lines([&](std::string_view line) {
+    if (step == kFreshRun) return false;
+    if (!std::exchange(is_header, false)) return is_kept(line, step);
+    if (line == kHeader) return true;
+    throw data_error(fmt::format("'{}' has other columns than this version writes", file_.path().string()),
+                     "move it out of the run's folder to go on");
+  });
+  if (file_.is_empty()) file_.append(fmt::format("{}\n", kHeader));
+}
+
+}  // namespace gradmill

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run reports about itself, and the interface of those who keep or show it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace gradmill {
+
+// The value of a number that was not measured. Files then say null, or nothing; never 0.
+inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+struct StepMetrics {
+  int64_t step = 0;  // that just ended, counted from 1
+  double epoch = kUnknown;
+  double loss = kUnknown;  // mean over the step's targets
+  double lr = kUnknown;
+  double grad_norm = kUnknown;  // before clipping
+  double tokens_per_s = kUnknown, samples_per_s = kUnknown;
+  double mfu = kUnknown;  // 0 to 1
+  uint64_t tokens_seen = 0;
+  double step_ms = kUnknown;
+  size_t memory_bytes = 0;         // 0: unknown
+  bool finite = true;              // false: the update was skipped
+  double loader_stall = kUnknown;  // share of the step spent waiting for data, 0 to 1
+};
+
+struct EvalMetrics {
+  int64_t step = 0;
+  double epoch = kUnknown;
+  double loss = kUnknown;
+  double perplexity = kUnknown;
+  double seconds = kUnknown;
+  bool best = false;  // the best so far, as the run judges it
+};
+
+struct EpochMetrics {
+  int64_t epoch = 0;  // that just ended, counted from 1
+  int64_t num_epochs = 0;
+  double train_loss = kUnknown;  // mean over its steps
+  double seconds = kUnknown;
+  double samples_per_s = kUnknown;
+};
+
+enum class RunStatus : uint8_t { completed, interrupted, failed };
+
+struct RunSummary {
+  RunStatus status = RunStatus::completed;
+  int64_t step = 0;
+  double epoch = kUnknown;
+  double train_loss = kUnknown;  // mean over the run, as Hugging Face's Trainer reports it
+  double best_eval_loss = kUnknown;
+  int64_t best_step = 0;
+  double seconds = kUnknown;
+  double samples_per_s = kUnknown, steps_per_s = kUnknown;
+};
+
+using HparamValue = std::variant<std::string, double, bool>;
+using Hparams = std::map<std::string, HparamValue>;
+
+// Keeps or shows what a run reports. Calls come from one thread, steps in order. A call formats into memory; files are
+// written about once a second and by flush().
+//
+// Resume: a sink is opened with the step it goes on from and drops what it had recorded after it. Whoever saves a
+// checkpoint of step N reports everything up to N, evaluations included, and calls flush() first; then a resumed run's
+// files equal an uninterrupted run's, apart from times.
+//
+// Calls that write throw a data_error that names the file; what was not written is kept and tried again.
+class MetricsSink {
+ public:
+  virtual ~MetricsSink() = default;
+
+  virtual void hparams(const Hparams&) {}  // at the start
+  virtual void step(const StepMetrics&) {}
+  virtual void eval(const EvalMetrics&) {}
+  virtual void epoch(const EpochMetrics&) {}
+  virtual void text(int64_t /*step*/, std::string_view /*tag*/, std::string_view /*markdown*/) {}
+  // A checkpoint of this step can be loaded from this path.
+  virtual void checkpoint(int64_t /*step*/, const std::string& /*path*/) {}
+  // The run went back to this step: what was recorded after it no longer counts.
+  virtual void rewind(int64_t /*step*/) {}
+  virtual void finish(const RunSummary&) {}
+  // On disk when it returns, also after a power cut.
+  virtual void flush() {}
+};
+
+// The step a fresh run "goes on from": nothing recorded before counts, step 0 included.
+inline constexpr int64_t kFreshRun = -1;
+
+}  // namespace gradmill

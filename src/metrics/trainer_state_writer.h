@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainer_state.json as Hugging Face's Trainer writes it: plotting scripts read its log_history.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "metrics/record.h"
+
+namespace gradmill {
+
+struct TrainerStateOptions {
+  int64_t max_steps = 0;
+  int64_t num_train_epochs = 0;
+  int64_t train_batch_size = 0;
+  int64_t logging_steps = 10;  // a step is kept in log_history when it is a multiple of this
+  int64_t eval_steps = 0;      // 0: unknown
+  int64_t save_steps = 0;
+  double flops_per_token = 0;  // 0: total_flos stays 0
+};
+
+// Kept in memory and replaced on disk as a whole by flush() and finish(). A history entry holds the step's own loss,
+// not a mean since the last one, so that a resumed run writes the same.
+class TrainerStateWriter final : public MetricsSink {
+ public:
+  // On resume, throws a data_error when the file is there but is not what this class writes.
+  TrainerStateWriter(const std::filesystem::path& path, int64_t resume_step, const TrainerStateOptions& options);
+  ~TrainerStateWriter() override;
+
+  void step(const StepMetrics& metrics) override;
+  void eval(const EvalMetrics& metrics) override;
+  void checkpoint(int64_t step, const std::string& path) override;
+  void rewind(int64_t step) override;
+  void finish(const RunSummary& summary) override;
+  void flush() override;
+
+ private:
+  struct State;
+  std::filesystem::path path_;
+  TrainerStateOptions options_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gradmill

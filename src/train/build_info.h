@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this binary was built from.
+#pragma once
+
+namespace gradmill {
+
+struct BuildInfo {
+  const char* version;
+  const char* git_hash;  // with "-dirty" when files differed from the commit; "unknown" outside a checkout
+  const char* compiler;
+  const char* build_type;
+};
+const BuildInfo& build_info();
+
+}  // namespace gradmill

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/generator.h"
+
+namespace gradmill {
+
+std::vector<int32_t> generate(Session& session, std::span<const int32_t> prompt, const GenerateOptions& options,
+                              const std::function<bool(int32_t token)>& on_token) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < options.max_tokens; ++i) {
+    const auto logits = i == 0 ? session.start_generation(prompt) : session.continue_generation(tokens.back());
+    tokens.push_back(sample_token(logits, options.sampler, i));
+    if (on_token && !on_token(tokens.back())) break;
+  }
+  return tokens;
+}
+
+}  // namespace gradmill

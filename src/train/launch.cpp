@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/launch.h"
+
+#include <cstdio>
+
+#include "checkpoint/run_lock.h"
+#include "config/render.h"
+#include "metrics/run_metrics.h"
+#include "train/metrics_fan.h"
+#include "train/run_folder.h"
+#include "train/run_report.h"
+#include "train/stop_signal.h"
+
+namespace gradmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Prepared {
+  LoadedConfig config;
+  std::optional<ResumePoint> resume;
+  std::vector<ConfigDifference> changes;  // against the run that is resumed
+};
+
+// A resumed run starts from its own saved settings; what the command line says comes on top.
+Prepared prepare(const LaunchOptions& options) {
+  Prepared prepared;
+  if (options.resume == "auto") {
+    prepared.resume = find_resume_point(load_config(options.config).config.checkpoint.dir);
+  } else if (!options.resume.empty()) {
+    prepared.resume = resume_point(options.resume);
+  }
+  ConfigRequest request = options.config;
+  if (prepared.resume) {
+    ConfigRequest saved;
+    saved.files = {prepared.resume->run_folder / kConfigFile};
+    request.files.insert(request.files.begin(), saved.files.front());
+    prepared.config = load_config(request);
+    prepared.changes = diff(load_config(saved).config, prepared.config.config);
+  } else {
+    prepared.config = load_config(request);
+  }
+  return prepared;
+}
+
+int dry_run(const LoadedConfig& config) {
+  const RunData data = load_run_data(config.config);
+  const Transformer model(model_spec(config.config, data.vocab.size()));
+  fmt::print("{}\n{}", effective_yaml(config, true), describe(Session::plan(model, session_options(config.config))));
+  return 0;
+}
+
+std::optional<Checkpoint> open_checkpoint(const CheckpointStore& store, const ResumePoint& point) {
+  if (point.step) return store.open(*point.step);
+  std::vector<std::string> skipped;
+  std::optional<Checkpoint> checkpoint = store.newest(&skipped);
+  for (const std::string& line : skipped) fmt::print(stderr, "gradmill: {}\n", line);
+  if (!checkpoint) {
+    throw data_error(fmt::format("'{}' has no checkpoint that can be read", point.run_folder.string()), "start a new run");
+  }
+  return checkpoint;
+}
+
+std::unique_ptr<Progress> make_screen(const RunConfig& config, const Trainer& trainer) {
+  if (config.logging.progress == "off") return nullptr;
+  ProgressOptions options;
+  options.total_steps = trainer.length().total_steps;
+  options.num_epochs = trainer.length().num_epochs();
+  options.every_steps = config.logging.every_steps;
+  if (config.logging.progress == "bar") options.terminal = true;
+  if (config.logging.progress == "lines") options.terminal = false;
+  return std::make_unique<Progress>(std::move(options));
+}
+
+std::unique_ptr<SinkList> open_files(const RunConfig& config, const Trainer& trainer, const fs::path& folder, int64_t resume_step,
+                                     SinkList::Warn warn) {
+  RunMetricsOptions options;
+  options.resume_step = resume_step;
+  options.state = {.max_steps = trainer.length().total_steps, .num_train_epochs = trainer.length().num_epochs(),
+                   .train_batch_size = config.training.batch_size, .logging_steps = config.logging.every_steps,
+                   .eval_steps = config.eval.every_steps, .save_steps = config.checkpoint.every_steps,
+                   .flops_per_token = trainer.flops_per_token()};
+  options.jsonl = config.logging.jsonl;
+  options.csv = config.logging.csv;
+  options.tensorboard = config.logging.tensorboard;
+  return open_run_metrics(folder, options, std::move(warn));
+}
+
+void say_what_changed(const Prepared& prepared, const Checkpoint& checkpoint, const std::function<void(const std::string&)>& note) {
+  note(fmt::format("resumed from step {}", checkpoint.step()));
+  for (const ConfigDifference& change : prepared.changes) {
+    note(fmt::format("changed since: {} was {}, now {}", change.key, change.a, change.b));
+  }
+}
+
+int train(const Prepared& prepared) {
+  const RunConfig& config = prepared.config.config;
+  // What can be refused is refused here, before anything is written.
+  Trainer trainer(config, load_run_data(config));
+  const fs::path folder = prepared.resume ? prepared.resume->run_folder : choose_run_folder(config);
+  write_run_files(folder, prepared.config, trainer.data());
+  const RunLock lock(folder);
+  CheckpointStore store(folder);
+  store.clean_temporaries();
+  const std::optional<Checkpoint> checkpoint = prepared.resume ? open_checkpoint(store, *prepared.resume) : std::nullopt;
+
+  const std::unique_ptr<Progress> screen = make_screen(config, trainer);
+  const auto note = [&screen](const std::string& line) {
+    if (screen) screen->note(line);
+    else fmt::print(stderr, "{}\n", line);
+  };
+  const auto files = open_files(config, trainer, folder, checkpoint ? checkpoint->step() : kFreshRun, note);
+  MetricsFan metrics(*files, screen.get(), config.logging.every_steps);
+  if (screen) {
+    fmt::print("{}", run_header(trainer, config, folder.string()));
+    screen->features(run_features(config));
+  }
+  trainer.attach({.metrics = &metrics, .store = &store, .stop_requested = StopSignal::requested, .note = note,
+                  .config_yaml = effective_yaml(prepared.config, true)});
+  if (checkpoint) {
+    trainer.resume(*checkpoint);
+    // Checkpoints after the one we go on from belong to a future that will not be.
+    for (int64_t step : store.steps()) {
+      if (step > checkpoint->step()) store.remove(step);
+    }
+    say_what_changed(prepared, *checkpoint, note);
+  }
+  metrics.hparams(run_hparams(config));
+  const TrainOutcome outcome = trainer.run();
+  metrics.flush();
+  if (outcome.status == RunStatus::interrupted) {
+    note(fmt::format("{}: saved at step {}; go on with: gradmill train --resume '{}'", StopSignal::name(), outcome.step, folder.string()));
+    return static_cast<int>(ExitCode::interrupted);
+  }
+  if (!outcome.sample.empty()) fmt::print("\nsample:\n{}\n", outcome.sample);
+  return 0;
+}
+
+}  // namespace
+
+int launch_training(const LaunchOptions& options) {
+  StopSignal::install();
+  const Prepared prepared = prepare(options);
+  return options.dry_run ? dry_run(prepared.config) : train(prepared);
+}
+
+}  // namespace gradmill

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model as a Hugging Face folder: its tensors under their names there, and config.json.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors_writer.h"
+#include "models/hf_names.h"
+#include "nn/params.h"
+
+namespace gradmill {
+
+// A checkpoint's weights, and what else its run needs to go on.
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kStateFile = "state.safetensors";
+
+HfFamily family_of(const TransformerSpec& spec);
+// Views of the masters; fused parameters appear as the several tensors they are there.
+std::vector<NamedTensor> model_tensors(const Transformer& model, const Weights& weights);
+// Into the masters. Throws a data error that names a tensor that is missing or has another shape.
+void load_model_tensors(const SafeTensors& file, const Transformer& model, const Weights& weights);
+std::string model_config_json(const TransformerSpec& spec);
+
+}  // namespace gradmill

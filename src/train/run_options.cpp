@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_options.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace gradmill {
+namespace {
+
+DType compute_dtype(const std::string& name) {
+  for (DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
+    if (name == name_of(dtype)) return dtype;
+  }
+  throw usage_error(fmt::format("unknown dtype '{}'", name), "choose one of: fp32, bf16, fp16");
+}
+
+int thread_count(int64_t setting) {
+  if (setting > 0) return static_cast<int>(setting);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+TransformerSpec model_spec(const RunConfig& config, int64_t vocab) {
+  const ModelConfig& model = config.model;
+  TransformerSpec spec;
+  if (model.style == "gpt2") {
+    spec = gpt2_spec(vocab, model.layers, model.heads, model.width, model.context);
+    if (model.mlp_width != 0) spec.mlp_width = model.mlp_width;
+  } else if (model.style == "qwen3") {
+    const int64_t mlp_width = model.mlp_width != 0 ? model.mlp_width : (model.width * 8 / 3 + 31) / 32 * 32;
+    spec = qwen3_spec(vocab, model.layers, model.heads, model.kv_heads, model.width, mlp_width, model.context);
+  } else {
+    throw usage_error(fmt::format("unknown model style '{}'", model.style), "choose one of: gpt2, qwen3");
+  }
+  spec.kv_heads = model.kv_heads;
+  spec.tied = model.tied;
+  spec.dropout = model.dropout > 0;
+  return spec;
+}
+
+SessionOptions session_options(const RunConfig& config) {
+  SessionOptions options;
+  options.device = device_by_name(config.machine.device);
+  options.num_threads = thread_count(config.machine.threads);
+  options.dtype = compute_dtype(config.machine.dtype);
+  options.policy = SavePolicy::by_name(config.machine.save_policy);
+  const int64_t batch = config.training.batch_size, micro = config.training.micro_batch_size;
+  options.train_seqs = micro > 0 ? std::min(micro, batch) : batch;
+  // A forward keeps nothing for a backward, so twice the batch fits.
+  options.eval_seqs = config.eval.batch_size > 0 ? config.eval.batch_size : 2 * options.train_seqs;
+  options.context = config.model.context;
+  options.adamw = {.beta1 = static_cast<float>(config.optimizer.beta1), .beta2 = static_cast<float>(config.optimizer.beta2),
+                   .eps = static_cast<float>(config.optimizer.eps),
+                   .weight_decay = static_cast<float>(config.optimizer.weight_decay),
+                   .clip = static_cast<float>(config.optimizer.clip)};
+  options.ema_decay = static_cast<float>(config.optimizer.ema_decay);
+  options.dropout = static_cast<float>(config.model.dropout);
+  options.seed = static_cast<uint64_t>(config.training.seed);
+  return options;
+}
+
+CorpusOptions corpus_options(const RunConfig& config) {
+  return {.dataset = config.data.dataset, .max_chars = config.data.max_chars, .download = config.data.download};
+}
+
+LoaderOptions loader_options(const RunConfig& config) {
+  return {.batch_size = config.training.batch_size, .micro_batch_size = config.training.micro_batch_size,
+          .context = config.model.context, .seed = static_cast<uint64_t>(config.training.seed),
+          .num_threads = static_cast<int>(config.data.num_workers),
+          .prefetch = static_cast<int>(std::max<int64_t>(2, config.data.num_workers))};
+}
+
+SamplerOptions sampler_options(const RunConfig& config) {
+  SamplerOptions options;
+  options.temperature = config.sample.temperature;
+  options.top_k = config.sample.top_k;
+  options.top_p = config.sample.top_p;
+  options.seed = static_cast<uint64_t>(config.training.seed);
+  return options;
+}
+
+RunLength run_length(const RunConfig& config, int64_t train_tokens) {
+  RunLength length;
+  length.steps_per_epoch = std::max<int64_t>(1, train_tokens / (config.training.batch_size * config.model.context));
+  length.total_steps = config.training.steps > 0 ? config.training.steps : config.training.epochs * length.steps_per_epoch;
+  return length;
+}
+
+Schedule make_schedule(const RunConfig& config, int64_t total_steps) {
+  return {.kind = schedule_kind(config.schedule.name), .peak = static_cast<float>(config.optimizer.lr),
+          .floor = static_cast<float>(config.optimizer.min_lr), .warmup_steps = config.schedule.warmup_steps,
+          .total_steps = total_steps, .decay_fraction = config.schedule.decay_fraction};
+}
+
+}  // namespace gradmill

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// StepGuard: what to do about steps that are not finite or whose loss jumps.
+#pragma once
+
+#include "config/run_config.h"
+#include "train/train_state.h"
+
+namespace gradmill {
+
+class StepGuard {
+ public:
+  explicit StepGuard(const TrainingConfig& config) : config_(config) {}
+
+  // Whether a loss is so far above its running mean that the update should be skipped.
+  bool is_spike(const TrainState& state, double loss) const {
+    return config_.spike_factor > 0 && state.running_loss > 0 && loss > config_.spike_factor * state.running_loss;
+  }
+
+  // Takes a step into the state. True when there were so many bad ones in a row that the run must go back.
+  bool must_roll_back(TrainState& state, bool good, double loss) const {
+    if (!good) return ++state.bad_steps >= config_.nan_patience;
+    constexpr double kMemory = 0.98;
+    state.bad_steps = 0;
+    state.running_loss = state.running_loss == 0 ? loss : kMemory * state.running_loss + (1 - kMemory) * loss;
+    return false;
+  }
+
+ private:
+  TrainingConfig config_;
+};
+
+}  // namespace gradmill
