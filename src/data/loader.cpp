@@ -37,9 +37,12 @@ StepBatch make_step(std::span<const int32_t> tokens, const LoaderOptions& option
   StepBatch batch;
   batch.step = step;
   std::vector<Window> windows;
-  for (int64_t first = 0; first < batch_size; first += most) {
+  // Even parts, the larger ones first: 128 in parts of at most 26 is 26 + 26 + 26 + 25 + 25.
+  const int64_t parts = (batch_size + most - 1) / most;
+  for (int64_t part = 0, first = 0, last = 0; part < parts; ++part, first = last) {
+    last = first + batch_size / parts + (part < batch_size % parts ? 1 : 0);
     windows.clear();
-    for (int64_t index = first; index < std::min(first + most, batch_size); ++index) {
+    for (int64_t index = first; index < last; ++index) {
       windows.push_back({window_begin(options.seed, step, index, std::ssize(tokens), context), context});
     }
     batch.micro.push_back(make_micro_batch(tokens, windows, most, context));

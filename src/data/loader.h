@@ -23,7 +23,7 @@ struct LoaderOptions {
 int64_t window_begin(uint64_t seed, int64_t step, int64_t index, int64_t num_tokens, int64_t context);
 
 // Batches depend on the tokens, the seed and the step alone: not on the threads, the start, or the cut into
-// micro-batches. The last micro-batch of a step may hold fewer sequences, in the same capacity.
+// micro-batches. Micro-batches of a step differ by at most one sequence, in the same capacity.
 class TrainLoader {
  public:
   // `tokens` must outlive the loader. Throws a usage_error for a size out of range, a data_error for fewer than

@@ -83,21 +83,27 @@ std::vector<KvCache> Transformer::make_caches(Pass& pass, int64_t positions) con
   return caches;
 }
 
-void Transformer::forward(Pass& pass, const TensorView& tokens, Activations& kept) const {
+void Transformer::forward(Pass& pass, const TensorView& tokens, Activations& kept, const Visit* visit) const {
   const Shape shape{tokens.numel(), spec_.width};
   const DType dtype = pass.weights.dtype();
   const StreamBuffers buffers{pass.scratch(shape, "stream x"), pass.scratch(shape, "stream delta")};
   Stream stream{Operand(pass.slot(Slot::x, shape, dtype, "embedded")), {}};
   embedding_.forward(pass, tokens, stream.x.plain);
+  if (visit) (*visit)("embedding", stream.x.plain);
   for (size_t layer = 0; layer < blocks_.size(); ++layer) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
     blocks_[layer].forward(pass, stream, buffers, kept.blocks[layer]);
+    if (visit) {
+      (*visit)(fmt::format("layers.{}", layer), stream.x.plain);
+      (*visit)(fmt::format("layers.{}", layer), stream.delta);
+    }
   }
   const NameScope scope(pass.ctx, "final");
   kept.x = pass.slot(Slot::x, shape, dtype, "x");
   kept.stats = final_norm_.alloc_stats(pass, Slot::x, shape[0]);
   kept.output = pass.slot(Slot::x, shape, dtype, "norm");
   final_norm_.forward(pass, stream.x.plain, stream.delta, kept.x, kept.stats, Operand(kept.output));
+  if (visit) (*visit)("norm", kept.output);
 }
 
 void Transformer::backward(Pass& pass, const TensorView& tokens, const Activations& kept, const TensorView& dstream) const {
@@ -126,6 +132,12 @@ void Transformer::evaluate(Pass& pass, const TensorView& tokens, const TensorVie
   Activations kept(blocks_.size());
   forward(pass, tokens, kept);
   head_.loss(pass, kept.output, targets, {});
+}
+
+void Transformer::visit_activations(Pass& pass, const TensorView& tokens, const Visit& visit) const {
+  const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
+  Activations kept(blocks_.size());
+  forward(pass, tokens, kept, &visit);
 }
 
 void Transformer::logits(Pass& pass, const TensorView& tokens, int64_t begin, int64_t end, const TensorView& out,

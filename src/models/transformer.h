@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <functional>
 #include <vector>
 
 #include "nn/embedding.h"
@@ -66,11 +67,14 @@ class Transformer {
   // (pass.seq: one sequence, its queries the new rows, its keys all rows so far) and join it.
   void logits(Pass& pass, const TensorView& tokens, int64_t begin, int64_t end, const TensorView& out,
               std::span<const KvCache> caches = {}) const;
+  // A forward that shows the stream after the embedding, after every block ("layers.3") and after the final norm.
+  using Visit = std::function<void(const std::string& where, const TensorView& x)>;
+  void visit_activations(Pass& pass, const TensorView& tokens, const Visit& visit) const;
 
  private:
   struct Activations;
   // The final norm's output; what the backward needs is left in `kept`.
-  void forward(Pass& pass, const TensorView& tokens, Activations& kept) const;
+  void forward(Pass& pass, const TensorView& tokens, Activations& kept, const Visit* visit = nullptr) const;
   void backward(Pass& pass, const TensorView& tokens, const Activations& kept, const TensorView& dstream) const;
 
   TransformerSpec spec_;

@@ -56,7 +56,7 @@ void append_ledger(std::string& text, const Ledger& ledger) {
 }  // namespace
 
 std::string_view name_of(Phase phase) {
-  constexpr std::array<std::string_view, kNumPhases> kNames{"train", "eval", "generate"};
+  constexpr std::array<std::string_view, kNumPhases> kNames{"train", "eval", "generate", "diagnose"};
   return kNames[static_cast<size_t>(phase)];
 }
 

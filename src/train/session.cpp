@@ -2,6 +2,7 @@
 #include "train/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <array>
 #include <cstring>
 #include <limits>
@@ -9,6 +10,7 @@
 
 #include "ops/convert.h"
 #include "ops/ema.h"
+#include "ops/find_non_finite.h"
 
 namespace gradmill {
 namespace {
@@ -104,6 +106,7 @@ MemoryPlan Session::run_on_paper() {
     Pass pass = make_pass(eval_inputs_, false);
     model_.evaluate(pass, eval_inputs_.tokens, eval_inputs_.targets);
   });
+  run(Phase::diagnose, [&] { find_non_finite_activation(); });
   run(Phase::generate, [&] {
     allocate_caches();
     extend_sequence_ops(options_.context);
@@ -186,6 +189,37 @@ Session::StepResult Session::abandon_step() {
   scalars.finite = 0;
   scalars.grad_norm = std::numeric_limits<float>::quiet_NaN();
   return {scalars.loss_sum, scalars.grad_norm, false};
+}
+
+Session::NonFinite Session::find_non_finite_activation() {
+  NonFinite found;
+  const ArenaScope scope(ctx_.scratch);
+  const TensorView row = ctx_.alloc_scratch({1}, DType::int32, "row");
+  Pass pass = make_pass(train_inputs_, false);
+  model_.visit_activations(pass, train_inputs_.tokens, [&](const std::string& where, const TensorView& x) {
+    find_non_finite(ctx_, x, row);
+    if (!ctx_.dry && found.row < 0 && *row.ptr<int32_t>() >= 0) found = {where, *row.ptr<int32_t>()};
+  });
+  return found;
+}
+
+std::string Session::diagnose(const StepBatch& batch) {
+  for (const MicroBatch& micro : batch.micro) {
+    enter(Phase::diagnose);
+    upload(train_inputs_, micro);
+    const NonFinite found = find_non_finite_activation();
+    if (found.row >= 0) {
+      const int64_t sample = (micro.token_base + found.row) / options_.context;
+      return fmt::format("the first activation that is not finite is in '{}', sample {} of the batch", found.where, sample);
+    }
+  }
+  for (ParamId id = static_cast<ParamId>(model_.params().size()); id-- > 0;) {
+    const TensorView grad = grads_->view(id);
+    const bool finite = !grad.defined() || std::all_of(grad.ptr<float>(), grad.ptr<float>() + grad.numel(),
+                                                       [](float value) { return std::isfinite(value); });
+    if (!finite) return fmt::format("activations are finite; the gradient of '{}' is not", model_.params().spec(id).name);
+  }
+  return "activations and gradients are finite one by one; their norm or the loss overflows";
 }
 
 void Session::exchange_average() {

@@ -64,6 +64,10 @@ class Session {
   // Ends the step without an update.
   StepResult abandon_step();
 
+  // After a step that was not finite: the first layer and sample of the batch whose activations are not, or else the
+  // parameter whose gradient is not.
+  std::string diagnose(const StepBatch& batch);
+
   // Exchanges weights and averages: once before an evaluation with the averages, once after it.
   bool has_average() const { return average_.defined(); }
   void exchange_average();
@@ -104,6 +108,12 @@ class Session {
   void enter(Phase phase);
   void upload(const Inputs& inputs, const MicroBatch& batch);
   Pass make_pass(const Inputs& inputs, bool train);
+
+  struct NonFinite {
+    std::string where;
+    int64_t row = -1;
+  };
+  NonFinite find_non_finite_activation();
 
   void train_step_ops();
   void update_ops();

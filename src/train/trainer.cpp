@@ -83,6 +83,8 @@ void Trainer::step_once() {
   epoch_seconds_ += step_seconds_;
   run_seconds_ += step_seconds_;
   report_step(batch, result, lr, stall / step_seconds_);
+  const bool diverged = !std::isfinite(last_loss_) || (!result.finite && !guard_.is_spike(state_, last_loss_));
+  if (diverged) services_.note(fmt::format("step {}: the update was skipped: {}", state_.step, session_.diagnose(batch)));
   if (state_.step % length_.steps_per_epoch == 0) report_epoch();
   if (guard_.must_roll_back(state_, result.finite, last_loss_)) roll_back();
 }

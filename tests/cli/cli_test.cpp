@@ -148,6 +148,22 @@ TEST_F(CliTest, DryRunAndConfigShowWriteNothing) {
   EXPECT_TRUE(fs::is_empty(folder_ / "work"));
 }
 
+TEST_F(CliTest, CompletionAndManualComeFromTheTables) {
+  const Outcome bash = gradmill("completion bash");
+  EXPECT_EQ(bash.code, 0);
+  for (const char* part : {"train", "--resume", "training.batch_size=", "experiment=shakespeare_cpu"}) {
+    EXPECT_NE(bash.output.find(part), std::string::npos) << part;
+  }
+  const Outcome words = gradmill("completion bash > ../c.sh; bash -c '. ../c.sh; COMP_WORDS=(gradmill train training.st); "
+                                 "COMP_CWORD=2; _gradmill; echo ${COMPREPLY[@]}' 2>/dev/null; true");
+  EXPECT_NE(words.output.find("training.steps="), std::string::npos) << words.output;
+  const Outcome man = gradmill("man");
+  EXPECT_EQ(man.code, 0);
+  for (const char* part : {".TH GRADMILL 1", ".SS train", "training.steps", "EXIT STATUS"}) {
+    EXPECT_NE(man.output.find(part), std::string::npos) << part;
+  }
+}
+
 TEST_F(CliTest, PlansForAGpuThatIsNotHere) {
   const Outcome plan = gradmill("plan --device h100 --vocab 32768 machine.dtype=bf16 model.style=qwen3 model.layers=24 "
                                 "model.width=768 model.heads=12 model.kv_heads=4 model.mlp_width=2048 model.context=2048 "

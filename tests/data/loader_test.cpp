@@ -47,13 +47,13 @@ TEST(TrainLoader, SequencesAreThePromisedWindows) {
   ASSERT_EQ(batch.micro.size(), 3u);
   for (size_t m = 0; m < 3; ++m) {
     const MicroBatch& micro = batch.micro[m];
-    const int64_t num_seqs = m < 2 ? 3 : 1;
+    const int64_t num_seqs = m == 0 ? 3 : 2, first_seq = m == 0 ? 0 : 2 * static_cast<int64_t>(m) + 1;
     EXPECT_EQ(micro.num_seqs, num_seqs);
     EXPECT_EQ(micro.num_targets, num_seqs * 50);
-    EXPECT_EQ(micro.token_base, static_cast<int64_t>(m) * 150);
+    EXPECT_EQ(micro.token_base, first_seq * 50);
     ASSERT_EQ(std::ssize(micro.tokens), token_capacity(150));
     EXPECT_EQ(micro.cu_seqlens,
-              m < 2 ? (std::vector<int32_t>{0, 50, 100, 150}) : (std::vector<int32_t>{0, 50, 50, 50}));
+              m == 0 ? (std::vector<int32_t>{0, 50, 100, 150}) : (std::vector<int32_t>{0, 50, 100, 100}));
     for (size_t row = 0; row < micro.tokens.size(); ++row) {
       if (static_cast<int64_t>(row) >= num_seqs * 50) {
         ASSERT_EQ(micro.targets[row], kPaddingTarget);
@@ -61,7 +61,7 @@ TEST(TrainLoader, SequencesAreThePromisedWindows) {
         ASSERT_EQ(micro.positions[row], 0);
         continue;
       }
-      const auto index = static_cast<uint32_t>(3 * m + row / 50);
+      const auto index = static_cast<uint32_t>(first_seq) + static_cast<uint32_t>(row / 50);
       const RandomBlock words = philox(42, {index, 0, 5, RngSite::kShuffle});
       const size_t at = (uint64_t{words[1]} << 32 | words[0]) % 950 + row % 50;
       ASSERT_EQ(micro.tokens[row], tokens[at]);

@@ -120,8 +120,9 @@ TEST_P(AdamWTest, FollowsPyTorchInDouble) {
   expect(args.v, reference.v, "v");
 }
 
-TEST_P(AdamWTest, ComputeIsTheRoundedMaster) {
-  if (dtype() == DType::fp32) GTEST_SKIP() << "the master is read itself";
+// In fp32 the master is read itself.
+class AdamWNarrow : public AdamWTest {};
+TEST_P(AdamWNarrow, ComputeIsTheRoundedMaster) {
   const AdamWArgs args = make();
   prepare_update(ctx_, args.grads);
   adamw(ctx_, args);
@@ -225,6 +226,7 @@ TEST_P(PrepareUpdate, BitsDoNotDependOnThreads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, PrepareUpdate, testing::ValuesIn(fp32_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, AdamWNarrow, testing::ValuesIn(cases_without(DType::fp32)), case_name);
 INSTANTIATE_TEST_SUITE_P(Ops, AdamWTest, testing::ValuesIn(all_cases()), case_name);
 
 }  // namespace

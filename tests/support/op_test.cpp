@@ -46,6 +46,12 @@ std::vector<OpCase> all_cases() {
 
 std::vector<OpCase> fp32_cases() { return {{Device::cpu, DType::fp32}}; }
 
+std::vector<OpCase> cases_without(DType dtype) {
+  std::vector<OpCase> cases = all_cases();
+  std::erase_if(cases, [&](const OpCase& one) { return one.dtype == dtype; });
+  return cases;
+}
+
 std::vector<float> random_values(int64_t count, uint32_t seed, float scale, DType dtype) {
   std::vector<float> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) {

@@ -27,6 +27,8 @@ std::string case_name(const testing::TestParamInfo<OpCase>& info);
 // Every device and dtype this build can run.
 std::vector<OpCase> all_cases();
 std::vector<OpCase> fp32_cases();
+// Those of all_cases() with another dtype.
+std::vector<OpCase> cases_without(DType dtype);
 
 // Values in [-scale, scale], rounded to `dtype`, a function of the seed.
 std::vector<float> random_values(int64_t count, uint32_t seed, float scale = 1, DType dtype = DType::fp32);

@@ -61,6 +61,7 @@ RunResult run(const RunConfig& config, int64_t steps = 3) {
     session.begin_step(step, 1e-2f, batch.num_targets);
     for (const MicroBatch& micro : batch.micro) session.train_micro(micro);
     result.losses.push_back(static_cast<float>(session.end_step().loss_sum));
+    if (step + 1 == steps) session.diagnose(batch);
   }
   for (const MicroBatch& batch : eval_batches(ids, options.eval_seqs, config.model.context, 300)) {
     result.losses.push_back(static_cast<float>(session.eval_micro(batch)));
@@ -199,6 +200,77 @@ TEST_P(SessionTest, ANonFiniteStepLeavesTheWeightsAlone) {
   EXPECT_FALSE(std::isfinite(result.loss_sum) && std::isfinite(result.grad_norm));
   EXPECT_EQ(session.context().scalars->updates, 0u);
   expect_same_bits(session.weights().get(table), before, "weights");
+}
+
+// NaN in activations, loss or gradients, at fifty steps: never taken for finite, never applied, and named.
+TEST_P(SessionTest, FiftyInjectedNaNsAreSeenAndNamed) {
+  RunConfig config = small_config(GetParam());
+  config.training.micro_batch_size = 2;
+  const std::vector<int32_t> ids = tokens();
+  const Transformer model(model_spec(config, kVocab));
+  Session session(model, session_options(config));
+  TrainLoader loader(ids, in_line(config));
+  const char* kNames[] = {"layers.0.mlp.down.weight", "layers.1.attention.out.weight", "norm.weight", "embedding.tokens.weight"};
+  const char* kWhere[] = {"'layers.0'", "'layers.1'", "'norm'", "'embedding'"};
+  for (int i = 0; i < 50; ++i) {
+    const StepBatch batch = loader.next();
+    const bool in_gradient = i % 5 == 4;
+    const ParamId id = model.params().find(kNames[i % 5 % 4]);
+    const std::vector<float> good = session.weights().get(id);
+    std::vector<float> bad = good;
+    std::fill(bad.begin(), bad.end(), NAN);
+    if (!in_gradient) session.weights().set(session.context(), id, bad.data());
+    const ParamId witness = model.params().find("layers.0.attention.qkv.weight");
+    const std::vector<float> before = session.weights().get(witness);
+
+    session.begin_step(batch.step, 1e-2f, batch.num_targets);
+    for (const MicroBatch& micro : batch.micro) session.train_micro(micro);
+    if (in_gradient) session.gradients().view(witness).ptr<float>()[7] = NAN;
+    const Session::StepResult result = session.end_step();
+    EXPECT_FALSE(result.finite) << i;
+    EXPECT_FALSE(std::isfinite(result.loss_sum) && std::isfinite(result.grad_norm)) << i;
+    expect_same_bits(session.weights().get(witness), before, "weights");
+    const std::string named = session.diagnose(batch);
+    EXPECT_NE(named.find(in_gradient ? "'layers.0.attention.qkv.weight'" : kWhere[i % 5]), std::string::npos) << i << ": " << named;
+    if (!in_gradient) {
+      EXPECT_NE(named.find("sample 0"), std::string::npos) << named;
+      session.weights().set(session.context(), id, good.data());
+    }
+  }
+}
+
+// 128 sequences at once, in fours of 32, and as 26 + 26 + 26 + 25 + 25; a third of the targets does not count.
+TEST_P(SessionTest, AnySplitOfABatchHasTheSameGradient) {
+  RunConfig config = small_config(GetParam());
+  config.model.dropout = 0;
+  config.training.batch_size = 128;
+  const std::vector<int32_t> ids = tokens();
+  std::vector<float> whole;
+  for (int64_t micro_size : {0, 32, 26}) {
+    config.training.micro_batch_size = micro_size;
+    const Transformer model(model_spec(config, kVocab));
+    Session session(model, session_options(config));
+    StepBatch batch = TrainLoader(ids, in_line(config)).next();
+    if (micro_size == 26) {
+      ASSERT_EQ(batch.micro.size(), 5u);
+      EXPECT_EQ(batch.micro[2].num_seqs, 26);
+      EXPECT_EQ(batch.micro[3].num_seqs, 25);
+    }
+    batch.num_targets = 0;
+    for (MicroBatch& micro : batch.micro) {
+      for (size_t row = 0; row < micro.targets.size(); ++row) {
+        const uint64_t token = static_cast<uint64_t>(micro.token_base) + row;
+        if (token * 2654435761u % 3 == 0) micro.targets[row] = kPaddingTarget;
+        batch.num_targets += micro.targets[row] != kPaddingTarget;
+      }
+    }
+    session.begin_step(0, 0, batch.num_targets);
+    for (const MicroBatch& micro : batch.micro) session.train_micro(micro);
+    const TensorView flat = session.gradients().flat();
+    const std::vector<float> grads(flat.ptr<float>(), flat.ptr<float>() + flat.numel());
+    if (whole.empty()) whole = grads;
+    expect_close(grads, whole, 1e-6, "gradients in parts of " + std::to_string(micro_size));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Styles, SessionTest, testing::Values("gpt2", "qwen3"), [](const auto& test) { return test.param; });
