@@ -237,13 +237,17 @@ void Trainer::restore_best() {
 }
 
 TrainOutcome Trainer::finish() {
-  if (!state_.stopped_early) save();
   restore_best();
   const auto start = Clock::now();
   TrainOutcome outcome{.step = state_.step, .train_loss = last_loss_, .validation_loss = evaluate(0)};
-  const bool best = outcome.validation_loss < state_.best_loss;
+  const bool best = !state_.stopped_early && outcome.validation_loss < state_.best_loss - config_.eval.min_delta;
+  if (best) {
+    state_.best_loss = outcome.validation_loss;
+    state_.best_step = state_.step;
+  }
   services_.metrics->eval({.step = state_.step, .epoch = length_.epoch_of(state_.step), .loss = outcome.validation_loss,
-                          .perplexity = std::exp(outcome.validation_loss), .seconds = seconds_since(start), .best = best});
+                           .perplexity = std::exp(outcome.validation_loss), .seconds = seconds_since(start), .best = best});
+  if (!state_.stopped_early) save();
   outcome.sample = sample();
   if (!outcome.sample.empty()) services_.metrics->text(state_.step, "sample", outcome.sample);
   services_.metrics->finish(summary(RunStatus::completed));
