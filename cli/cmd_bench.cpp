@@ -20,7 +20,8 @@ struct BenchOptions {
 // Milliseconds a step for each op, the slowest first, beside its roofline.
 void print_profile(const Ledger& ledger, int64_t steps) {
   std::vector<std::pair<std::string, Ledger::Line>> lines(ledger.lines().begin(), ledger.lines().end());
-  std::sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.second.measured > b.second.measured; });
+  std::sort(lines.begin(), lines.end(),
+            [](const auto& a, const auto& b) { return a.second.measured > b.second.measured; });
   lines.emplace_back("total", ledger.total());
   fmt::print("{:<22}{:>8}{:>12}{:>12}{:>12}{:>10}\n", "op", "calls", "ms", "roofline ms", "GFLOP/s", "GB/s");
   for (const auto& [name, line] : lines) {
@@ -37,9 +38,9 @@ int bench_step(const BenchOptions& options) {
   RunConfig config = bench_case(options.name);
   config.machine.threads = options.threads;
   const StepBenchResult result = bench_steps(config, options.steps, options.profile);
-  fmt::print("{{\"case\": \"{}\", \"threads\": {}, \"step_ms\": {:.3f}, \"fastest_ms\": {:.3f}, \"tokens_per_s\": {:.0f}}}\n",
-             options.name, session_options(config).num_threads, result.median_ms, result.fastest_ms,
-             result.tokens_per_second);
+  fmt::print(
+      "{{\"case\": \"{}\", \"threads\": {}, \"step_ms\": {:.3f}, \"fastest_ms\": {:.3f}, \"tokens_per_s\": {:.0f}}}\n",
+      options.name, session_options(config).num_threads, result.median_ms, result.fastest_ms, result.tokens_per_second);
   if (options.profile) print_profile(result.ledger, options.steps);
   return 0;
 }

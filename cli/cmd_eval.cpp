@@ -18,9 +18,11 @@ Run add_eval(CLI::App& app) {
   app.add_option("--dataset", *dataset, "another text to evaluate on; all of it is used");
   return [=] {
     LoadedRun loaded(*run);
-    const LoadedRun::Evaluation result = dataset->empty() ? loaded.evaluate_validation() : loaded.evaluate_text(*dataset);
-    fmt::print("{{\"step\": {}, \"loss\": {:.6f}, \"perplexity\": {:.4f}, \"bits_per_char\": {:.4f}, \"tokens\": {}}}\n",
-               loaded.step(), result.loss, std::exp(result.loss), result.loss / std::log(2.0), result.tokens);
+    const LoadedRun::Evaluation result =
+        dataset->empty() ? loaded.evaluate_validation() : loaded.evaluate_text(*dataset);
+    fmt::print(
+        "{{\"step\": {}, \"loss\": {:.6f}, \"perplexity\": {:.4f}, \"bits_per_char\": {:.4f}, \"tokens\": {}}}\n",
+        loaded.step(), result.loss, std::exp(result.loss), result.loss / std::log(2.0), result.tokens);
     return 0;
   };
 }
@@ -33,11 +35,19 @@ Run add_generate(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("run", options->run, "a run folder or a checkpoint")->required();
   app.add_option("--prompt", options->prompt, "text to go on from");
-  app.add_option("--tokens", options->generate.max_tokens, "tokens to write")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--tokens", options->generate.max_tokens, "tokens to write")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   SamplerOptions& sampler = options->generate.sampler;
-  app.add_option("--temperature", sampler.temperature, "0: always the likeliest")->capture_default_str()->check(CLI::Range(0.0, 100.0));
-  app.add_option("--top-k", sampler.top_k, "choose among so many (0: all)")->capture_default_str()->check(CLI::NonNegativeNumber);
-  app.add_option("--top-p", sampler.top_p, "choose among the likeliest that hold this probability")->capture_default_str()->check(CLI::Range(0.0, 1.0));
+  app.add_option("--temperature", sampler.temperature, "0: always the likeliest")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 100.0));
+  app.add_option("--top-k", sampler.top_k, "choose among so many (0: all)")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--top-p", sampler.top_p, "choose among the likeliest that hold this probability")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
   app.add_option("--seed", sampler.seed, "of the choices")->capture_default_str();
   return [options] {
     StopSignal::install();

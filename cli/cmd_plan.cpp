@@ -13,7 +13,8 @@ Run add_plan(CLI::App& app) {
   const auto device = std::make_shared<std::string>();
   const auto vocab = std::make_shared<int64_t>(65);
   add_config_args(app, *request);
-  app.add_option("--device", *device, "short for machine.device=: cpu, or a GPU such as h100, a100-80, rtx3090, rtx4090");
+  app.add_option("--device", *device,
+                 "short for machine.device=: cpu, or a GPU such as h100, a100-80, rtx3090, rtx4090");
   app.add_option("--vocab", *vocab, "vocabulary size to plan for")->capture_default_str();
   return [=] {
     if (!device->empty()) request->overrides.push_back("machine.device=" + *device);

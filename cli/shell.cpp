@@ -82,18 +82,21 @@ complete -F _gradmill gradmill
 
 std::string zsh_completion(const CLI::App& root) {
   return "#compdef gradmill\n# zsh completion for gradmill: eval \"$(gradmill completion zsh)\"\n"
-         "autoload -U +X bashcompinit && bashcompinit\n" + bash_completion(root);
+         "autoload -U +X bashcompinit && bashcompinit\n" +
+         bash_completion(root);
 }
 
 std::string manual_page(const CLI::App& root) {
-  std::string text = fmt::format(".TH GRADMILL 1 \"\" \"gradmill {}\"\n.SH NAME\ngradmill \\- {}\n.SH SYNOPSIS\n"
-                                 ".B gradmill\n.I command\n.RI [ arguments ]\n.SH COMMANDS\n",
-                                 build_info().version, roff(root.get_description()));
+  std::string text = fmt::format(
+      ".TH GRADMILL 1 \"\" \"gradmill {}\"\n.SH NAME\ngradmill \\- {}\n.SH SYNOPSIS\n"
+      ".B gradmill\n.I command\n.RI [ arguments ]\n.SH COMMANDS\n",
+      build_info().version, roff(root.get_description()));
   for (const CLI::App* command : commands(root)) {
-    text += fmt::format(".SS {}\n{}\n{}", command->get_name(), roff(command->get_description()), option_entries(*command));
+    text +=
+        fmt::format(".SS {}\n{}\n{}", command->get_name(), roff(command->get_description()), option_entries(*command));
     for (const CLI::App* sub : commands(*command)) {
-      text += fmt::format(".TP\n\\fB{} {}\\fR\n{}\n{}", command->get_name(), sub->get_name(), roff(sub->get_description()),
-                          option_entries(*sub));
+      text += fmt::format(".TP\n\\fB{} {}\\fR\n{}\n{}", command->get_name(), sub->get_name(),
+                          roff(sub->get_description()), option_entries(*sub));
     }
   }
   text += ".SH SETTINGS\nGiven as section.key=value, in a YAML file (\\-\\-config) or by a group (experiment=name).\n";
@@ -103,7 +106,9 @@ std::string manual_page(const CLI::App& root) {
     text += fmt::format(".TP\n\\fB{}\\fR={}\n{}; {}\n", roff(field.name()), roff(value_text(field)), roff(field.help),
                         roff(allowed_values(field)));
   }
-  return text + ".SH EXIT STATUS\n0 done; 1 failure; 2 usage or settings; 3 out of memory; 4 data; 130 interrupted, state saved.\n";
+  return text +
+         ".SH EXIT STATUS\n0 done; 1 failure; 2 usage or settings; 3 out of memory; 4 data; 130 interrupted, state "
+         "saved.\n";
 }
 
 }  // namespace gradmill::cli

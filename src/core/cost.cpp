@@ -16,7 +16,8 @@ void Ledger::add(const DeviceSpec& device, std::string_view op, DType dtype, con
   ++sum.calls;
   sum.flops += cost.flops;
   sum.bytes += cost.bytes;
-  sum.seconds += std::max(rate > 0 ? cost.flops / rate : 0.0, device.bandwidth > 0 ? cost.bytes / device.bandwidth : 0.0);
+  sum.seconds +=
+      std::max(rate > 0 ? cost.flops / rate : 0.0, device.bandwidth > 0 ? cost.bytes / device.bandwidth : 0.0);
 }
 
 void Ledger::add_measured(std::string_view op, double seconds) { line(op).measured += seconds; }

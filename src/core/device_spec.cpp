@@ -70,10 +70,13 @@ std::vector<DeviceSpec> build_catalogue() {
 double DeviceSpec::matrix_flops(DType dtype) const {
   switch (dtype) {
     case DType::bf16:
-    case DType::fp16: return half_flops;
+    case DType::fp16:
+      return half_flops;
     case DType::fp8_e4m3:
-    case DType::fp8_e5m2: return fp8_flops;
-    default: return fp32_flops;
+    case DType::fp8_e5m2:
+      return fp8_flops;
+    default:
+      return fp32_flops;
   }
 }
 

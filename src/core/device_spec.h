@@ -15,18 +15,18 @@ enum class DeviceKind : uint8_t { cpu, cuda };
 
 struct DeviceSpec {
   DeviceKind kind = DeviceKind::cpu;
-  std::string name;             // as the catalogue and --device spell it
-  std::string title;            // as people know it
-  int compute_capability = 0;   // 90 for sm_90; 0 on a CPU
-  int num_units = 1;            // multiprocessors, or cores
+  std::string name;            // as the catalogue and --device spell it
+  std::string title;           // as people know it
+  int compute_capability = 0;  // 90 for sm_90; 0 on a CPU
+  int num_units = 1;           // multiprocessors, or cores
   size_t memory_bytes = 0;
-  double bandwidth = 0;         // bytes/s of device memory
-  double fp32_flops = 0;        // dense peaks
+  double bandwidth = 0;   // bytes/s of device memory
+  double fp32_flops = 0;  // dense peaks
   double tf32_flops = 0;
-  double half_flops = 0;        // bf16 and fp16 with fp32 accumulation
-  double fp8_flops = 0;         // 0: not supported
-  size_t library_bytes = 0;     // upper bound of GEMM and attention workspaces
-  size_t driver_bytes = 0;      // context, modules, graphs: catalogued, measured where a GPU is present
+  double half_flops = 0;     // bf16 and fp16 with fp32 accumulation
+  double fp8_flops = 0;      // 0: not supported
+  size_t library_bytes = 0;  // upper bound of GEMM and attention workspaces
+  size_t driver_bytes = 0;   // context, modules, graphs: catalogued, measured where a GPU is present
 
   // Dense matrix peak for operands of this type.
   double matrix_flops(DType dtype) const;

@@ -29,9 +29,9 @@ const DTypeInfo& info(DType dtype) { return kInfo[static_cast<size_t>(dtype)]; }
 struct MiniFloat {
   int mantissa_bits;
   int bias;
-  float max;             // largest finite value
-  uint32_t nan;          // canonical NaN without sign
-  uint32_t infinity;     // bits that stand for what overflows
+  float max;          // largest finite value
+  uint32_t nan;       // canonical NaN without sign
+  uint32_t infinity;  // bits that stand for what overflows
 };
 
 // |value| rounded to nearest even in the small format, as bits without sign.
@@ -77,9 +77,12 @@ uint16_t float_to_fp16_bits(float value) {
 float fp16_bits_to_float(uint16_t bits) {
   const uint32_t magnitude = bits & 0x7fffu;
   float value;
-  if (magnitude > 0x7c00u) value = std::nanf("");
-  else if (magnitude == 0x7c00u) value = INFINITY;
-  else value = decode(magnitude, 10, 15);
+  if (magnitude > 0x7c00u)
+    value = std::nanf("");
+  else if (magnitude == 0x7c00u)
+    value = INFINITY;
+  else
+    value = decode(magnitude, 10, 15);
   return (bits & 0x8000u) ? -value : value;
 }
 
@@ -102,9 +105,12 @@ uint8_t float_to_e5m2_bits(float value) {
 float e5m2_bits_to_float(uint8_t bits) {
   const uint32_t magnitude = bits & 0x7fu;
   float value;
-  if (magnitude > 0x7cu) value = std::nanf("");
-  else if (magnitude == 0x7cu) value = INFINITY;
-  else value = decode(magnitude, 2, 15);
+  if (magnitude > 0x7cu)
+    value = std::nanf("");
+  else if (magnitude == 0x7cu)
+    value = INFINITY;
+  else
+    value = decode(magnitude, 2, 15);
   return (bits & 0x80u) ? -value : value;
 }
 

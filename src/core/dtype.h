@@ -61,19 +61,33 @@ struct Fp8E5M2 {
 template <class T>
 struct DTypeOf;
 template <>
-struct DTypeOf<float> { static constexpr DType value = DType::fp32; };
+struct DTypeOf<float> {
+  static constexpr DType value = DType::fp32;
+};
 template <>
-struct DTypeOf<Bf16> { static constexpr DType value = DType::bf16; };
+struct DTypeOf<Bf16> {
+  static constexpr DType value = DType::bf16;
+};
 template <>
-struct DTypeOf<Fp16> { static constexpr DType value = DType::fp16; };
+struct DTypeOf<Fp16> {
+  static constexpr DType value = DType::fp16;
+};
 template <>
-struct DTypeOf<Fp8E4M3> { static constexpr DType value = DType::fp8_e4m3; };
+struct DTypeOf<Fp8E4M3> {
+  static constexpr DType value = DType::fp8_e4m3;
+};
 template <>
-struct DTypeOf<Fp8E5M2> { static constexpr DType value = DType::fp8_e5m2; };
+struct DTypeOf<Fp8E5M2> {
+  static constexpr DType value = DType::fp8_e5m2;
+};
 template <>
-struct DTypeOf<int8_t> { static constexpr DType value = DType::int8; };
+struct DTypeOf<int8_t> {
+  static constexpr DType value = DType::int8;
+};
 template <>
-struct DTypeOf<int32_t> { static constexpr DType value = DType::int32; };
+struct DTypeOf<int32_t> {
+  static constexpr DType value = DType::int32;
+};
 
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;

@@ -20,13 +20,13 @@ class ThreadPool;
 
 struct ExecContext {
   DeviceSpec device;
-  bool dry = false;               // record only: nothing executes, tensors have no memory
-  Arena persistent{"persistent"}; // weights, gradients, optimiser
-  Arena saved{"saved"};           // kept for backward
-  Arena scratch{"scratch"};       // last in, first out
+  bool dry = false;                // record only: nothing executes, tensors have no memory
+  Arena persistent{"persistent"};  // weights, gradients, optimiser
+  Arena saved{"saved"};            // kept for backward
+  Arena scratch{"scratch"};        // last in, first out
   cpu::ThreadPool* pool = nullptr;
-  StepScalars* scalars = nullptr; // in device memory; null on paper
-  Ledger* ledger = nullptr;       // filled on paper, or when profiling
+  StepScalars* scalars = nullptr;  // in device memory; null on paper
+  Ledger* ledger = nullptr;        // filled on paper, or when profiling
 
   // Where we are in the model ("layers.3.attention"), for owners' names. Costs nothing but two pushes a layer.
   struct ScopeEntry {
@@ -78,7 +78,9 @@ class ProfileRange {
 // Names the part of the model that runs during its life.
 class NameScope {
  public:
-  NameScope(ExecContext& ctx, std::string_view name, int index = -1) : ctx_(ctx) { ctx.scopes.push_back({name, index}); }
+  NameScope(ExecContext& ctx, std::string_view name, int index = -1) : ctx_(ctx) {
+    ctx.scopes.push_back({name, index});
+  }
   ~NameScope() { ctx_.scopes.pop_back(); }
   NameScope(const NameScope&) = delete;
   NameScope& operator=(const NameScope&) = delete;

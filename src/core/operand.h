@@ -15,10 +15,10 @@ using ScaleId = int32_t;
 inline constexpr ScaleId kNoScale = -1;
 
 struct OperandSpec {
-  bool plain = true;           // in the compute dtype
-  DType quant = DType::fp32;   // fp32: no quantised copy
-  bool rows = false;           // quantised, row-major
-  bool cols = false;           // quantised, transposed
+  bool plain = true;          // in the compute dtype
+  DType quant = DType::fp32;  // fp32: no quantised copy
+  bool rows = false;          // quantised, row-major
+  bool cols = false;          // quantised, transposed
   ScaleId scale = kNoScale;
 };
 

@@ -15,7 +15,7 @@ struct SeqLayout {
   TensorView cu_q;       // (max_seqs + 1)
   TensorView cu_kv;      // (max_seqs + 1)
   int64_t max_seqs = 0;
-  int64_t max_len = 0;   // longest sequence the plan allows, in keys
+  int64_t max_len = 0;  // longest sequence the plan allows, in keys
 };
 
 // Rows are padded to this many, so that kernels need no ragged last tile.

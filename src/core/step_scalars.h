@@ -13,21 +13,21 @@ struct alignas(16) StepScalars {
   float beta1 = 0.9f;
   float beta2 = 0.999f;
   float eps = 1e-8f;
-  float clip = 0;             // 0: off
+  float clip = 0;  // 0: off
   float loss_scale = 1;
   float dropout = 0;
-  float inv_targets = 0;      // 1 / targets of the whole effective batch
+  float inv_targets = 0;  // 1 / targets of the whole effective batch
   uint64_t seed = 0;
-  uint32_t token_base = 0;    // first row of this micro-batch in the effective batch
-  uint32_t step = 0;          // index of this step; the RNG's coordinate
-  uint32_t updates = 0;       // optimiser updates made: t of the bias corrections
+  uint32_t token_base = 0;  // first row of this micro-batch in the effective batch
+  uint32_t step = 0;        // index of this step; the RNG's coordinate
+  uint32_t updates = 0;     // optimiser updates made: t of the bias corrections
   // Written by the step.
-  uint32_t finite = 1;        // the verdict: 0 gates weights, moments, EMA and `updates`
-  float grad_norm = 0;        // of the unscaled gradient
-  float grad_factor = 1;      // clip factor / loss scale, applied by the optimiser
-  float bias_correction1 = 1; // 1 - beta1^t
+  uint32_t finite = 1;         // the verdict: 0 gates weights, moments, EMA and `updates`
+  float grad_norm = 0;         // of the unscaled gradient
+  float grad_factor = 1;       // clip factor / loss scale, applied by the optimiser
+  float bias_correction1 = 1;  // 1 - beta1^t
   float bias_correction2 = 1;
-  double loss_sum = 0;        // over target tokens, all micro-batches of the step
+  double loss_sum = 0;  // over target tokens, all micro-batches of the step
 };
 
 }  // namespace gradmill

@@ -64,7 +64,8 @@ void gemm_tile(const GemmTile& t) {
   const dnnl_status_t status = dnnl_sgemm(t.transpose_a ? 'T' : 'N', t.transpose_b ? 'T' : 'N', t.m, t.n, t.k, t.alpha,
                                           t.a, t.lda, t.b, t.ldb, t.beta, t.c, t.ldc);
   if (status != dnnl_success) {
-    throw Error(ExitCode::failure, fmt::format("oneDNN refused a {}x{}x{} product (status {})", t.m, t.n, t.k, int(status)),
+    throw Error(ExitCode::failure,
+                fmt::format("oneDNN refused a {}x{}x{} product (status {})", t.m, t.n, t.k, int(status)),
                 "please report this with the command you ran");
   }
 }

@@ -9,7 +9,8 @@
 
 namespace gradmill::cpu {
 
-// One single-threaded product, row-major: c (m, n) = op(a) (m, k) · op(b) (k, n) + beta · c. With beta 0, c is not read.
+// One single-threaded product, row-major: c (m, n) = op(a) (m, k) · op(b) (k, n) + beta · c. With beta 0, c is not
+// read.
 struct GemmTile {
   bool transpose_a = false, transpose_b = false;
   int64_t m = 0, n = 0, k = 0;

@@ -24,9 +24,8 @@ HWY_INLINE void philox_words(uint64_t seed, const RandomBlock& counter, int64_t 
   const hn::Repartition<uint32_t, decltype(d)> d32;
   // A 64-bit lane holds one block's word in its lower half. What gathers in the upper half never matters: the multiply
   // reads lower halves only, and the last lines drop it.
-  const auto multiply = [&](auto word, uint32_t by) HWY_ATTR {
-    return hn::MulEven(hn::BitCast(d32, word), hn::Set(d32, by));
-  };
+  const auto multiply = [&](auto word, uint32_t by)
+                            HWY_ATTR { return hn::MulEven(hn::BitCast(d32, word), hn::Set(d32, by)); };
   const auto pair = [&](auto low, auto high) HWY_ATTR {
     return hn::BitCast(d, hn::OddEven(hn::BitCast(d32, hn::ShiftLeft<32>(high)), hn::BitCast(d32, low)));
   };

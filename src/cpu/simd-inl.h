@@ -61,9 +61,12 @@ HWY_INLINE void store(Floats value, Fp16* to) {
 template <class Run>
 HWY_INLINE void visit_float(DType dtype, Run&& run) {
   switch (dtype) {
-    case DType::bf16: return run(Bf16{});
-    case DType::fp16: return run(Fp16{});
-    default: return run(float{});
+    case DType::bf16:
+      return run(Bf16{});
+    case DType::fp16:
+      return run(Fp16{});
+    default:
+      return run(float{});
   }
 }
 
@@ -88,12 +91,14 @@ HWY_INLINE void for_each_vector(int64_t size, Body&& body) {
   const auto width = static_cast<int64_t>(lanes());
   int64_t i = 0;
   for (; i + width <= size; i += width) {
-    body(i, [i](const auto* p) HWY_ATTR { return load(p + i); }, [i](Floats v, auto* p) HWY_ATTR { store(v, p + i); });
+    body(
+        i, [i](const auto* p) HWY_ATTR { return load(p + i); }, [i](Floats v, auto* p) HWY_ATTR { store(v, p + i); });
   }
   if (i < size) {
     const auto count = static_cast<size_t>(size - i);
-    body(i, [i, count](const auto* p) HWY_ATTR { return load_partial(p + i, count); },
-         [i, count](Floats v, auto* p) HWY_ATTR { store_partial(v, p + i, count); });
+    body(
+        i, [i, count](const auto* p) HWY_ATTR { return load_partial(p + i, count); },
+        [i, count](Floats v, auto* p) HWY_ATTR { store_partial(v, p + i, count); });
   }
 }
 

@@ -19,13 +19,15 @@ void pause_cpu() {
 #endif
 }
 
-// Polls before a waiting thread sleeps: some 5 microseconds of pauses, then, for about a millisecond, offers of the core
-// to whoever else wants it, who may be the thread we wait for.
+// Polls before a waiting thread sleeps: some 5 microseconds of pauses, then, for about a millisecond, offers of the
+// core to whoever else wants it, who may be the thread we wait for.
 constexpr int kPauses = 200, kYields = 2000;
 
 void poll(int turn) {
-  if (turn < kPauses) pause_cpu();
-  else std::this_thread::yield();
+  if (turn < kPauses)
+    pause_cpu();
+  else
+    std::this_thread::yield();
 }
 
 constexpr uint32_t kOpen = 1u << 12;
@@ -68,8 +70,10 @@ void ThreadPool::worker_main() {
     uint32_t gate = gate_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
     if (!is_open(gate) || job_of(gate) == last_job) {
-      if (spin < spins_) poll(spin++);
-      else gate_.wait(gate, std::memory_order_acquire);
+      if (spin < spins_)
+        poll(spin++);
+      else
+        gate_.wait(gate, std::memory_order_acquire);
       continue;
     }
     if (!gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire)) continue;
@@ -96,8 +100,10 @@ void ThreadPool::run_erased(int64_t count, Call call, void* context) {
   work();
   uint32_t gate = gate_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
   for (int spin = 0; (gate & kInside) != 0; gate = gate_.load(std::memory_order_acquire)) {
-    if (spin < spins_) poll(spin++);
-    else gate_.wait(gate, std::memory_order_acquire);
+    if (spin < spins_)
+      poll(spin++);
+    else
+      gate_.wait(gate, std::memory_order_acquire);
   }
   if (failed_.exchange(false)) std::rethrow_exception(std::exchange(failure_, nullptr));
 }

@@ -26,8 +26,9 @@ class ThreadPool {
   template <class Task>
   void run(int64_t count, Task&& task) {
     using Fn = std::remove_reference_t<Task>;
-    run_erased(count, [](void* context, int64_t index) { (*static_cast<Fn*>(context))(index); },
-               const_cast<void*>(static_cast<const void*>(&task)));
+    run_erased(
+        count, [](void* context, int64_t index) { (*static_cast<Fn*>(context))(index); },
+        const_cast<void*>(static_cast<const void*>(&task)));
   }
 
  private:

@@ -12,7 +12,8 @@ namespace {
 std::string letters_and_digits(std::string_view text) {
   std::string kept;
   for (char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c))) kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   return kept;
 }

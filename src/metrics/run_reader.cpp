@@ -27,17 +27,27 @@ bool flag(const json& object, const char* key) {
 }
 
 StepMetrics step_of(const json& object, int64_t step) {
-  return {.step = step, .epoch = number(object, "epoch"), .loss = number(object, "loss"), .lr = number(object, "lr"),
-          .grad_norm = number(object, "grad_norm"), .tokens_per_s = number(object, "tokens_per_s"),
-          .samples_per_s = number(object, "samples_per_s"), .mfu = number(object, "mfu"),
-          .tokens_seen = count(object, "tokens_seen"), .step_ms = number(object, "step_ms"),
-          .memory_bytes = count(object, "memory_bytes"), .finite = flag(object, "finite"),
+  return {.step = step,
+          .epoch = number(object, "epoch"),
+          .loss = number(object, "loss"),
+          .lr = number(object, "lr"),
+          .grad_norm = number(object, "grad_norm"),
+          .tokens_per_s = number(object, "tokens_per_s"),
+          .samples_per_s = number(object, "samples_per_s"),
+          .mfu = number(object, "mfu"),
+          .tokens_seen = count(object, "tokens_seen"),
+          .step_ms = number(object, "step_ms"),
+          .memory_bytes = count(object, "memory_bytes"),
+          .finite = flag(object, "finite"),
           .loader_stall = number(object, "loader_stall")};
 }
 
 EvalMetrics eval_of(const json& object, int64_t step) {
-  return {.step = step, .epoch = number(object, "epoch"), .loss = number(object, "loss"),
-          .perplexity = number(object, "perplexity"), .seconds = number(object, "seconds"),
+  return {.step = step,
+          .epoch = number(object, "epoch"),
+          .loss = number(object, "loss"),
+          .perplexity = number(object, "perplexity"),
+          .seconds = number(object, "seconds"),
           .best = flag(object, "best")};
 }
 

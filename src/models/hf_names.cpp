@@ -10,7 +10,9 @@ namespace {
 using NamePair = std::pair<std::string_view, std::string_view>;
 
 constexpr NamePair kGpt2Outer[] = {
-    {"embedding.tokens", "transformer.wte"}, {"embedding.positions", "transformer.wpe"}, {"norm", "transformer.ln_f"},
+    {"embedding.tokens", "transformer.wte"},
+    {"embedding.positions", "transformer.wpe"},
+    {"norm", "transformer.ln_f"},
     {"head", "lm_head"},
 };
 constexpr NamePair kGpt2Inner[] = {
@@ -18,7 +20,9 @@ constexpr NamePair kGpt2Inner[] = {
     {"norm2", "ln_2"}, {"mlp.up", "mlp.c_fc"},           {"mlp.down", "mlp.c_proj"},
 };
 constexpr NamePair kLlamaOuter[] = {
-    {"embedding.tokens", "model.embed_tokens"}, {"norm", "model.norm"}, {"head", "lm_head"},
+    {"embedding.tokens", "model.embed_tokens"},
+    {"norm", "model.norm"},
+    {"head", "lm_head"},
 };
 constexpr NamePair kLlamaInner[] = {
     {"norm1", "input_layernorm"},
@@ -73,9 +77,9 @@ std::vector<HfTensor> llama_tensors(const ParsedName& name, const ParamSpec& spe
   }
   std::vector<HfTensor> tensors;
   for (const Linear::Slice& slice : (is_qkv ? block->attention().qkv() : block->mlp().up()).slices()) {
-    tensors.push_back({fmt::format("model.layers.{}.{}.{}_proj.{}", name.layer, is_qkv ? "self_attn" : "mlp", slice.name,
-                                   name.leaf),
-                       slice.rows});
+    tensors.push_back(
+        {fmt::format("model.layers.{}.{}.{}_proj.{}", name.layer, is_qkv ? "self_attn" : "mlp", slice.name, name.leaf),
+         slice.rows});
   }
   return tensors;
 }

@@ -22,13 +22,28 @@ Block::Options block_options(const TransformerSpec& spec, int64_t layer) {
   const float out_std = spec.init_std / std::sqrt(2.0f * static_cast<float>(spec.layers));
   return {.norm = spec.norm,
           .norm_eps = spec.norm_eps,
-          .attention = {.name = name + ".attention", .width = spec.width, .heads = spec.heads, .kv_heads = spec.kv_heads,
-                        .head_dim = spec.head_dim, .qkv_bias = spec.qkv_bias, .out_bias = spec.out_bias,
-                        .rope = spec.positions == PositionScheme::rope, .qk_norm = spec.qk_norm,
-                        .norm_eps = spec.norm_eps, .mask = mask_of(spec), .dropout = spec.dropout,
-                        .dropout_site = site, .init_std = spec.init_std, .out_init_std = out_std},
-          .mlp = {.name = name + ".mlp", .width = spec.width, .hidden = spec.mlp_width, .activation = spec.activation,
-                  .bias = spec.mlp_bias, .init_std = spec.init_std, .out_init_std = out_std},
+          .attention = {.name = name + ".attention",
+                        .width = spec.width,
+                        .heads = spec.heads,
+                        .kv_heads = spec.kv_heads,
+                        .head_dim = spec.head_dim,
+                        .qkv_bias = spec.qkv_bias,
+                        .out_bias = spec.out_bias,
+                        .rope = spec.positions == PositionScheme::rope,
+                        .qk_norm = spec.qk_norm,
+                        .norm_eps = spec.norm_eps,
+                        .mask = mask_of(spec),
+                        .dropout = spec.dropout,
+                        .dropout_site = site,
+                        .init_std = spec.init_std,
+                        .out_init_std = out_std},
+          .mlp = {.name = name + ".mlp",
+                  .width = spec.width,
+                  .hidden = spec.mlp_width,
+                  .activation = spec.activation,
+                  .bias = spec.mlp_bias,
+                  .init_std = spec.init_std,
+                  .out_init_std = out_std},
           .name = name,
           .dropout = spec.dropout,
           .dropout_site = site + 1};
@@ -40,21 +55,28 @@ struct Transformer::Activations {
   explicit Activations(size_t layers) : blocks(layers) {}
 
   std::vector<BlockSaved> blocks;
-  TensorView x;         // (N, C) the stream after the last block
+  TensorView x;  // (N, C) the stream after the last block
   NormStats stats;
-  TensorView output;    // (N, C) its norm
+  TensorView output;  // (N, C) its norm
 };
 
 Transformer::Transformer(TransformerSpec spec) : spec_(std::move(spec)) {
   spec_.complete();
   const bool learned = spec_.positions == PositionScheme::learned;
-  embedding_ = Embedding(params_, {.name = "embedding", .vocab = spec_.vocab, .width = spec_.width,
-                                   .positions = learned ? spec_.max_positions : 0, .scale = spec_.embedding_scale,
-                                   .init_std = spec_.init_std, .dropout = spec_.dropout});
+  embedding_ = Embedding(params_, {.name = "embedding",
+                                   .vocab = spec_.vocab,
+                                   .width = spec_.width,
+                                   .positions = learned ? spec_.max_positions : 0,
+                                   .scale = spec_.embedding_scale,
+                                   .init_std = spec_.init_std,
+                                   .dropout = spec_.dropout});
   for (int64_t layer = 0; layer < spec_.layers; ++layer) blocks_.emplace_back(params_, block_options(spec_, layer));
   final_norm_ = Norm(params_, {.name = "norm", .kind = spec_.norm, .width = spec_.width, .eps = spec_.norm_eps});
-  head_ = LmHead(params_, {.name = "head", .width = spec_.width, .vocab = spec_.vocab,
-                           .tied_weight = spec_.tied ? embedding_.table() : kNoParam, .init_std = spec_.init_std,
+  head_ = LmHead(params_, {.name = "head",
+                           .width = spec_.width,
+                           .vocab = spec_.vocab,
+                           .tied_weight = spec_.tied ? embedding_.table() : kNoParam,
+                           .init_std = spec_.init_std,
                            .chunk_rows = spec_.loss_chunk_rows});
 }
 
@@ -64,7 +86,8 @@ TensorView Transformer::make_rope_table(ExecContext& ctx) const {
   const TensorView table = ctx.alloc(ctx.persistent, {spec_.max_positions, spec_.head_dim}, DType::fp32, "rope table");
   if (ctx.dry) return table;
   for (int64_t j = 0; j < half; ++j) {
-    const float frequency = 1.0f / std::pow(spec_.rope_theta, static_cast<float>(2 * j) / static_cast<float>(spec_.head_dim));
+    const float frequency =
+        1.0f / std::pow(spec_.rope_theta, static_cast<float>(2 * j) / static_cast<float>(spec_.head_dim));
     for (int64_t position = 0; position < spec_.max_positions; ++position) {
       const float angle = static_cast<float>(position) * frequency;
       table.row<float>(position)[j] = std::cos(angle);
@@ -106,7 +129,8 @@ void Transformer::forward(Pass& pass, const TensorView& tokens, Activations& kep
   if (visit) (*visit)("norm", kept.output);
 }
 
-void Transformer::backward(Pass& pass, const TensorView& tokens, const Activations& kept, const TensorView& dstream) const {
+void Transformer::backward(Pass& pass, const TensorView& tokens, const Activations& kept,
+                           const TensorView& dstream) const {
   final_norm_.backward(pass, kept.x, kept.stats, dstream, {}, dstream);
   for (size_t layer = blocks_.size(); layer-- > 0;) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));

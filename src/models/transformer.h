@@ -17,8 +17,8 @@ enum class PositionScheme : uint8_t { learned, rope };
 
 struct TransformerSpec {
   int64_t vocab = 0, layers = 0, width = 0, heads = 0;
-  int64_t kv_heads = 0;       // 0: as many as heads
-  int64_t head_dim = 0;       // 0: width / heads
+  int64_t kv_heads = 0;  // 0: as many as heads
+  int64_t head_dim = 0;  // 0: width / heads
   int64_t mlp_width = 0;
   int64_t max_positions = 0;  // context length
   PositionScheme positions = PositionScheme::rope;
@@ -29,9 +29,9 @@ struct TransformerSpec {
   Activation activation = Activation::swiglu;
   bool qkv_bias = false, out_bias = false, mlp_bias = false;
   bool causal = true;
-  int64_t window = 0;         // keys a query sees, itself included; 0: all
-  bool tied = true;           // the head uses the token table
-  bool dropout = false;       // its probability is a StepScalar
+  int64_t window = 0;    // keys a query sees, itself included; 0: all
+  bool tied = true;      // the head uses the token table
+  bool dropout = false;  // its probability is a StepScalar
   float embedding_scale = 1;
   float init_std = 0.02f;
   int64_t loss_chunk_rows = 0;
@@ -43,8 +43,8 @@ struct TransformerSpec {
 // Learned positions, LayerNorm, GELU, biases.
 TransformerSpec gpt2_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t width, int64_t context);
 // RoPE, RMSNorm, SwiGLU, QK-norm, grouped queries.
-TransformerSpec qwen3_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t kv_heads, int64_t width, int64_t mlp_width,
-                           int64_t context);
+TransformerSpec qwen3_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t kv_heads, int64_t width,
+                           int64_t mlp_width, int64_t context);
 
 class Transformer {
  public:

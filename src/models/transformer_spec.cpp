@@ -34,7 +34,8 @@ void TransformerSpec::complete() {
                       "choose a number of key heads that divides the heads");
   }
   if (positions == PositionScheme::rope && head_dim % 2 != 0) {
-    throw usage_error(fmt::format("rotary positions need an even head size, not {}", head_dim), "change width or heads");
+    throw usage_error(fmt::format("rotary positions need an even head size, not {}", head_dim),
+                      "change width or heads");
   }
   if (head_dim > 256) throw usage_error(fmt::format("head size {} is over 256", head_dim), "use more heads");
   if (window < 0) throw usage_error(fmt::format("the attention window is {}", window), "it must be 0 (off) or more");
@@ -56,8 +57,8 @@ TransformerSpec gpt2_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t 
   return spec;
 }
 
-TransformerSpec qwen3_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t kv_heads, int64_t width, int64_t mlp_width,
-                           int64_t context) {
+TransformerSpec qwen3_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t kv_heads, int64_t width,
+                           int64_t mlp_width, int64_t context) {
   TransformerSpec spec;
   spec.vocab = vocab;
   spec.layers = layers;

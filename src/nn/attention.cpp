@@ -12,15 +12,20 @@ SelfAttention::SelfAttention(ParamTable& params, const Options& options) : optio
   if (options_.scale == 0) options_.scale = 1.0f / std::sqrt(static_cast<float>(options.head_dim));
   q_width_ = options.heads * options.head_dim;
   kv_width_ = options.kv_heads * options.head_dim;
-  qkv_ = Linear(params, {.name = options.name + ".qkv", .in = options.width,
-                         .slices = {{"q", q_width_}, {"k", kv_width_}, {"v", kv_width_}}, .bias = options.qkv_bias,
+  qkv_ = Linear(params, {.name = options.name + ".qkv",
+                         .in = options.width,
+                         .slices = {{"q", q_width_}, {"k", kv_width_}, {"v", kv_width_}},
+                         .bias = options.qkv_bias,
                          .init_std = options.init_std});
   if (options.qk_norm) {
     q_norm_ = params.add({.name = options.name + ".q_norm.weight", .cols = options.head_dim, .init = Init::ones});
     k_norm_ = params.add({.name = options.name + ".k_norm.weight", .cols = options.head_dim, .init = Init::ones});
   }
-  out_ = Linear(params, {.name = options.name + ".out", .in = q_width_, .slices = {{"out", options.width}},
-                         .bias = options.out_bias, .init_std = options.out_init_std});
+  out_ = Linear(params, {.name = options.name + ".out",
+                         .in = q_width_,
+                         .slices = {{"out", options.width}},
+                         .bias = options.out_bias,
+                         .init_std = options.out_init_std});
 }
 
 KvCache SelfAttention::make_cache(Pass& pass, int64_t positions) const {
@@ -32,9 +37,13 @@ KvCache SelfAttention::make_cache(Pass& pass, int64_t positions) const {
 }
 
 RopeArgs SelfAttention::rope_args(Pass& pass, const TensorView& qkv, const TensorView& rotated) const {
-  RopeArgs args{.in = qkv.slice_cols(0, q_width_ + kv_width_), .positions = pass.seq.positions,
-                .cos_sin = pass.rope_table, .heads = options_.heads, .kv_heads = options_.kv_heads,
-                .head_dim = options_.head_dim, .eps = options_.norm_eps};
+  RopeArgs args{.in = qkv.slice_cols(0, q_width_ + kv_width_),
+                .positions = pass.seq.positions,
+                .cos_sin = pass.rope_table,
+                .heads = options_.heads,
+                .kv_heads = options_.kv_heads,
+                .head_dim = options_.head_dim,
+                .eps = options_.norm_eps};
   args.out = rotated.defined() ? rotated : args.in;
   if (norms_heads()) {
     args.q_weight = pass.weights[q_norm_];
@@ -53,10 +62,18 @@ void SelfAttention::rotate(Pass& pass, AttentionSaved& saved) const {
 AttentionArgs SelfAttention::attention_args(Pass& pass, const AttentionSaved& saved) const {
   const int64_t qk_width = q_width_ + kv_width_;
   const TensorView& qk = saved.rotated.defined() ? saved.rotated : saved.qkv;
-  return {.q = qk.slice_cols(0, q_width_), .k = qk.slice_cols(q_width_, qk_width),
-          .v = saved.qkv.slice_cols(qk_width, qk_width + kv_width_), .out = saved.out, .lse = saved.lse, .seq = pass.seq,
-          .heads = options_.heads, .kv_heads = options_.kv_heads, .head_dim = options_.head_dim,
-          .scale = options_.scale, .mask = options_.mask, .dropout = options_.dropout && pass.training(),
+  return {.q = qk.slice_cols(0, q_width_),
+          .k = qk.slice_cols(q_width_, qk_width),
+          .v = saved.qkv.slice_cols(qk_width, qk_width + kv_width_),
+          .out = saved.out,
+          .lse = saved.lse,
+          .seq = pass.seq,
+          .heads = options_.heads,
+          .kv_heads = options_.kv_heads,
+          .head_dim = options_.head_dim,
+          .scale = options_.scale,
+          .mask = options_.mask,
+          .dropout = options_.dropout && pass.training(),
           .dropout_site = options_.dropout_site};
 }
 
@@ -93,14 +110,21 @@ void SelfAttention::backward(Pass& pass, const Operand& x, const AttentionSaved&
   const TensorView dout = pass.scratch({rows, q_width_}, "d out");
   out_.backward(pass, Operand(saved.out), dy, dout);
   const TensorView dqkv = pass.scratch({rows, qkv_.out()}, "d qkv");
-  attention_backward(pass.ctx, {.forward = attention_args(pass, saved), .dout = dout,
-                                .dq = dqkv.slice_cols(0, q_width_), .dk = dqkv.slice_cols(q_width_, qk_width),
+  attention_backward(pass.ctx, {.forward = attention_args(pass, saved),
+                                .dout = dout,
+                                .dq = dqkv.slice_cols(0, q_width_),
+                                .dk = dqkv.slice_cols(q_width_, qk_width),
                                 .dv = dqkv.slice_cols(qk_width, qkv_.out())});
   if (options_.rope) {
     const auto q = pass.grads->write(q_norm_), k = pass.grads->write(k_norm_);
     const TensorView dqk = dqkv.slice_cols(0, qk_width);
-    rope_backward(pass.ctx, {.forward = rope_args(pass, saved.qkv, saved.rotated), .dout = dqk, .din = dqk,
-                             .dq_weight = q.grad, .dk_weight = k.grad, .q_beta = q.beta, .k_beta = k.beta});
+    rope_backward(pass.ctx, {.forward = rope_args(pass, saved.qkv, saved.rotated),
+                             .dout = dqk,
+                             .din = dqk,
+                             .dq_weight = q.grad,
+                             .dk_weight = k.grad,
+                             .q_beta = q.beta,
+                             .k_beta = k.beta});
   }
   qkv_.backward(pass, x, dqkv, dx);
 }

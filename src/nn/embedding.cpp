@@ -8,11 +8,15 @@
 namespace gradmill {
 
 Embedding::Embedding(ParamTable& params, const Options& options) : options_(options) {
-  table_ = params.add({.name = options.name + ".tokens.weight", .rows = options.vocab, .cols = options.width,
+  table_ = params.add({.name = options.name + ".tokens.weight",
+                       .rows = options.vocab,
+                       .cols = options.width,
                        .init_std = options.init_std});
   if (options.positions > 0) {
-    positions_ = params.add({.name = options.name + ".positions.weight", .rows = options.positions,
-                             .cols = options.width, .init_std = options.init_std});
+    positions_ = params.add({.name = options.name + ".positions.weight",
+                             .rows = options.positions,
+                             .cols = options.width,
+                             .init_std = options.init_std});
   }
 }
 
@@ -31,8 +35,8 @@ void Embedding::backward(Pass& pass, const TensorView& tokens, const TensorView&
   const NameScope scope(pass.ctx, "embedding");
   if (options_.dropout) dropout(pass.ctx, {.x = dy, .y = dy, .site = RngSite::kEmbedding});
   if (const auto target = pass.grads->write(table_); target.grad.defined()) {
-    embedding_backward(pass.ctx, {.indices = tokens, .dy = dy, .dtable = target.grad, .scale = options_.scale,
-                                  .beta = target.beta});
+    embedding_backward(
+        pass.ctx, {.indices = tokens, .dy = dy, .dtable = target.grad, .scale = options_.scale, .beta = target.beta});
   }
   if (const auto target = pass.grads->write(positions_); target.grad.defined()) {
     embedding_backward(pass.ctx, {.indices = pass.seq.positions, .dy = dy, .dtable = target.grad, .beta = target.beta});

@@ -16,7 +16,10 @@ Linear::Linear(ParamTable& params, const Options& options) : in_(options.in), sl
 }
 
 void Linear::forward(Pass& pass, const Operand& x, const TensorView& y) const {
-  matmul(pass.ctx, {.a = x.plain, .b = pass.weights[weight_], .c = y, .transpose_b = true,
+  matmul(pass.ctx, {.a = x.plain,
+                    .b = pass.weights[weight_],
+                    .c = y,
+                    .transpose_b = true,
                     .bias = bias_ == kNoParam ? TensorView{} : pass.weights[bias_]});
 }
 

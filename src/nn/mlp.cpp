@@ -6,10 +6,16 @@ namespace gradmill {
 Mlp::Mlp(ParamTable& params, const Options& options) : options_(options) {
   std::vector<Linear::Slice> slices = {{"up", options.hidden}};
   if (is_gated(options.activation)) slices.insert(slices.begin(), {"gate", options.hidden});
-  up_ = Linear(params, {.name = options.name + ".up", .in = options.width, .slices = slices, .bias = options.bias,
+  up_ = Linear(params, {.name = options.name + ".up",
+                        .in = options.width,
+                        .slices = slices,
+                        .bias = options.bias,
                         .init_std = options.init_std});
-  down_ = Linear(params, {.name = options.name + ".down", .in = options.hidden, .slices = {{"down", options.width}},
-                          .bias = options.bias, .init_std = options.out_init_std});
+  down_ = Linear(params, {.name = options.name + ".down",
+                          .in = options.hidden,
+                          .slices = {{"down", options.width}},
+                          .bias = options.bias,
+                          .init_std = options.out_init_std});
 }
 
 TensorView Mlp::activate(Pass& pass, const TensorView& gate_up) const {

@@ -18,8 +18,13 @@ NormStats Norm::alloc_stats(Pass& pass, Slot slot, int64_t rows) const {
 }
 
 NormArgs Norm::args(const Pass& pass, const TensorView& x, const NormStats& stats, const Operand& y) const {
-  return {.kind = kind_, .x = x, .weight = pass.weights[weight_],
-          .bias = bias_ == kNoParam ? TensorView{} : pass.weights[bias_], .mean = stats.mean, .rstd = stats.rstd, .y = y,
+  return {.kind = kind_,
+          .x = x,
+          .weight = pass.weights[weight_],
+          .bias = bias_ == kNoParam ? TensorView{} : pass.weights[bias_],
+          .mean = stats.mean,
+          .rstd = stats.rstd,
+          .y = y,
           .eps = eps_};
 }
 
@@ -38,9 +43,17 @@ void Norm::rebuild(Pass& pass, const TensorView& sum, const NormStats& stats, co
 void Norm::backward(Pass& pass, const TensorView& sum, const NormStats& stats, const TensorView& dy,
                     const TensorView& dresidual, const TensorView& dx) const {
   const auto weight = pass.grads->write(weight_), bias = pass.grads->write(bias_);
-  norm_backward(pass.ctx, {.kind = kind_, .sum = sum, .mean = stats.mean, .rstd = stats.rstd,
-                           .weight = pass.weights[weight_], .dy = dy, .dresidual = dresidual, .dx = dx,
-                           .dweight = weight.grad, .dbias = bias.grad, .weight_beta = weight.beta,
+  norm_backward(pass.ctx, {.kind = kind_,
+                           .sum = sum,
+                           .mean = stats.mean,
+                           .rstd = stats.rstd,
+                           .weight = pass.weights[weight_],
+                           .dy = dy,
+                           .dresidual = dresidual,
+                           .dx = dx,
+                           .dweight = weight.grad,
+                           .dbias = bias.grad,
+                           .weight_beta = weight.beta,
                            .bias_beta = bias.beta});
 }
 

@@ -39,7 +39,8 @@ ParamId ParamTable::add(ParamSpec spec) {
 }
 
 ParamId ParamTable::find(std::string_view name) const {
-  const auto found = std::find_if(specs_.begin(), specs_.end(), [&](const ParamSpec& spec) { return spec.name == name; });
+  const auto found =
+      std::find_if(specs_.begin(), specs_.end(), [&](const ParamSpec& spec) { return spec.name == name; });
   if (found == specs_.end()) {
     throw usage_error(fmt::format("the model has no parameter '{}'", name), "check the model's settings");
   }
@@ -57,7 +58,8 @@ int64_t ParamTable::num_parameters() const {
   return count;
 }
 
-Weights::Weights(ExecContext& ctx, const ParamTable& table, DType compute_dtype) : table_(&table), dtype_(compute_dtype) {
+Weights::Weights(ExecContext& ctx, const ParamTable& table, DType compute_dtype)
+    : table_(&table), dtype_(compute_dtype) {
   const NameScope scope(ctx, "weights");
   master_ = ctx.alloc(ctx.persistent, {table.flat_size()}, DType::fp32, "masters");
   if (dtype_ != DType::fp32) compute_ = ctx.alloc(ctx.persistent, {table.flat_size()}, dtype_, "compute copies");

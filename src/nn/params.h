@@ -16,8 +16,8 @@ inline constexpr ParamId kNoParam = -1;
 enum class Init : uint8_t { normal, zeros, ones };
 
 struct ParamSpec {
-  std::string name;     // "layers.0.attention.qkv.weight"
-  int64_t rows = 0;     // 0: a vector of `cols`
+  std::string name;  // "layers.0.attention.qkv.weight"
+  int64_t rows = 0;  // 0: a vector of `cols`
   int64_t cols = 0;
   Init init = Init::normal;
   float init_std = 0.02f;

@@ -12,10 +12,10 @@ namespace gradmill {
 struct Pass {
   ExecContext& ctx;
   const Weights& weights;
-  Gradients* grads = nullptr;     // null: no backward
+  Gradients* grads = nullptr;  // null: no backward
   SeqLayout seq;
   SavePolicy policy = SavePolicy::forward_only();
-  TensorView rope_table;          // (P, D) fp32; undefined without rotary positions
+  TensorView rope_table;  // (P, D) fp32; undefined without rotary positions
 
   bool training() const { return grads != nullptr; }
   // Memory for a slot: saved, or scratch until the caller's scope ends.

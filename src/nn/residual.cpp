@@ -5,11 +5,14 @@
 
 namespace gradmill {
 
-Block::Block(ParamTable& params, const Options& options) : dropout_(options.dropout), dropout_site_(options.dropout_site) {
+Block::Block(ParamTable& params, const Options& options)
+    : dropout_(options.dropout), dropout_site_(options.dropout_site) {
   const int64_t width = options.attention.width;
-  norm1_ = Norm(params, {.name = options.name + ".norm1", .kind = options.norm, .width = width, .eps = options.norm_eps});
+  norm1_ =
+      Norm(params, {.name = options.name + ".norm1", .kind = options.norm, .width = width, .eps = options.norm_eps});
   attention_ = SelfAttention(params, options.attention);
-  norm2_ = Norm(params, {.name = options.name + ".norm2", .kind = options.norm, .width = width, .eps = options.norm_eps});
+  norm2_ =
+      Norm(params, {.name = options.name + ".norm2", .kind = options.norm, .width = width, .eps = options.norm_eps});
   mlp_ = Mlp(params, options.mlp);
 }
 
@@ -20,7 +23,8 @@ void Block::forward_attention(Pass& pass, const Stream& stream, const TensorView
   saved.x = stream.delta.defined() ? pass.slot(Slot::x, x.shape, x.dtype, "x") : x;
   saved.n1 = pass.slot(Slot::norm1, x.shape, x.dtype, "norm1");
   saved.stats1 = norm1_.alloc_stats(pass, Slot::stats1, x.rows());
-  norm1_.forward(pass, x, stream.delta, stream.delta.defined() ? saved.x : TensorView{}, saved.stats1, Operand(saved.n1));
+  norm1_.forward(pass, x, stream.delta, stream.delta.defined() ? saved.x : TensorView{}, saved.stats1,
+                 Operand(saved.n1));
   attention_.forward(pass, Operand(saved.n1), saved.attention, delta);
   if (dropout_ && pass.training()) dropout(pass.ctx, {.x = delta, .y = delta, .site = dropout_site_});
 }
@@ -36,7 +40,8 @@ Operand Block::norm2_forward(Pass& pass, const TensorView& delta, const TensorVi
 void Block::forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, BlockSaved& saved) const {
   const ArenaScope scope(pass.ctx.scratch);
   forward_attention(pass, stream, buffers.delta, saved);
-  const TensorView mid = pass.policy.keeps(Slot::mid) ? pass.slot(Slot::mid, saved.x.shape, saved.x.dtype, "mid") : buffers.x;
+  const TensorView mid =
+      pass.policy.keeps(Slot::mid) ? pass.slot(Slot::mid, saved.x.shape, saved.x.dtype, "mid") : buffers.x;
   const Operand n2 = norm2_forward(pass, buffers.delta, mid, saved);
   mlp_.forward(pass, n2, saved.mlp, buffers.delta);
   if (dropout_ && pass.training()) {

@@ -21,8 +21,8 @@ struct StreamBuffers {
 };
 
 struct BlockSaved {
-  TensorView x;    // (N, C) the stream at the block's start
-  TensorView n1;   // (N, C) its norm
+  TensorView x;   // (N, C) the stream at the block's start
+  TensorView n1;  // (N, C) its norm
   NormStats stats1;
   AttentionSaved attention;
   TensorView mid;  // (N, C) the stream between the sub-layers

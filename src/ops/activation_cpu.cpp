@@ -115,10 +115,13 @@ template <class Run>
 void visit_activation(Activation kind, Run&& run) {
   switch (kind) {
     case Activation::gelu_erf:
-    case Activation::geglu_erf: return run(GeluErf{});
+    case Activation::geglu_erf:
+      return run(GeluErf{});
     case Activation::gelu_tanh:
-    case Activation::geglu_tanh: return run(GeluTanh{});
-    case Activation::swiglu: return run(Silu{});
+    case Activation::geglu_tanh:
+      return run(GeluTanh{});
+    case Activation::swiglu:
+      return run(Silu{});
   }
 }
 

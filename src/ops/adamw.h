@@ -25,7 +25,7 @@ struct AdamWArgs {
   TensorView compute;  // (P) the weights the step reads, written from master; undefined when master is read itself
   TensorView grads;    // (P) fp32
   TensorView m, v;     // (P) fp32
-  std::span<const Segment> segments;      // sorted by begin
+  std::span<const Segment> segments;  // sorted by begin
   std::span<const ParamGroup> groups;
   int64_t begin = 0, end = 0;
 };

@@ -40,7 +40,8 @@ double visible_weights(const AttentionArgs& args) {
 void attention_forward(ExecContext& ctx, const AttentionArgs& args) {
   validate(args);
   const OpCost cost{.flops = 4 * double(args.head_dim) * visible_weights(args),
-                    .bytes = double(2 * args.q.bytes() + 2 * args.k.bytes() + args.lse.bytes()), .matrix = true};
+                    .bytes = double(2 * args.q.bytes() + 2 * args.k.bytes() + args.lse.bytes()),
+                    .matrix = true};
   run_op(ctx, "attention_forward", args.q.dtype, FloatTypes{}, cost,
          [&]<Device D, class T>() { attention_forward<D, T>(ctx, args); });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over the sequences of a SeqLayout: out = softmax(scale * q·kᵀ, masked) · v, query head h reading key head
+// Attention over the sequences of a SeqLayout: out = softmax(scale * q·kᵀ, masked) · v; query head h reads key head
 // h / (H / Hkv). Tiled: no T×T matrix is stored, forward or backward.
 #pragma once
 
@@ -34,9 +34,9 @@ struct AttentionArgs {
 void attention_forward(ExecContext& ctx, const AttentionArgs& args);
 
 struct AttentionGradArgs {
-  AttentionArgs forward;      // out and lse as the forward left them
-  TensorView dout;            // (N, H * D)
-  TensorView dq, dk, dv;      // like q, k, v; written whole (padding rows 0); rows may be strided
+  AttentionArgs forward;  // out and lse as the forward left them
+  TensorView dout;        // (N, H * D)
+  TensorView dq, dk, dv;  // like q, k, v; written whole (padding rows 0); rows may be strided
 };
 void attention_backward(ExecContext& ctx, const AttentionGradArgs& args);
 

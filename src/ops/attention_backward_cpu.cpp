@@ -55,9 +55,8 @@ HWY_INLINE QueryTile load_queries(const AttentionGradArgs& args, const SequenceR
     const float* dout = tile.dout.data + query * tile.dout.stride;
     const T* out = forward.out.row<T>(query_rows.begin + query) + head * head_dim;
     Floats sum = zeros();
-    for_each_vector(head_dim, [&](int64_t at, auto in, auto) HWY_ATTR {
-      sum = hn::MulAdd(in(out), load(dout + at), sum);
-    });
+    for_each_vector(head_dim,
+                    [&](int64_t at, auto in, auto) HWY_ATTR { sum = hn::MulAdd(in(out), load(dout + at), sum); });
     b.delta[i] = sum_lanes(sum);
     b.lse[i] = lse[query] * kLog2E;
   }

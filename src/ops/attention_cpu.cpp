@@ -74,9 +74,8 @@ HWY_INLINE void drop_weights(const Band& band, ForwardBuffers& b) {
     const Range queries = live_queries(band, key / kBlock * kBlock);
     float* weights = b.scores + key * kAttentionTile + queries.begin;
     const float* keep = b.keep + key * kAttentionTile + queries.begin;
-    for_each_vector(queries.size(), [&](int64_t, auto in, auto out) HWY_ATTR {
-      out(hn::Mul(in(weights), in(keep)), weights);
-    });
+    for_each_vector(queries.size(),
+                    [&](int64_t, auto in, auto out) HWY_ATTR { out(hn::Mul(in(weights), in(keep)), weights); });
   }
 }
 

@@ -38,12 +38,8 @@ struct Band {
   int64_t low, high;
 
   // What any of the queries [begin, end) sees, and what any of the keys [begin, end) is seen by: no gaps.
-  Range keys_of(int64_t begin, int64_t end) const {
-    return cut({begin + low, std::min(end, queries) + high}, keys);
-  }
-  Range queries_of(int64_t begin, int64_t end) const {
-    return cut({begin - high, std::min(end, keys) - low}, queries);
-  }
+  Range keys_of(int64_t begin, int64_t end) const { return cut({begin + low, std::min(end, queries) + high}, keys); }
+  Range queries_of(int64_t begin, int64_t end) const { return cut({begin - high, std::min(end, keys) - low}, queries); }
   bool empty() const { return keys_of(0, queries).empty(); }
 
  private:
@@ -80,8 +76,12 @@ struct AttentionDropout {
 inline AttentionDropout attention_dropout(const ExecContext& ctx, const AttentionArgs& args) {
   if (!args.dropout || ctx.scalars->dropout == 0) return {};
   const StepScalars& scalars = *ctx.scalars;
-  return {.on = true, .seed = scalars.seed, .site = args.dropout_site, .step = scalars.step,
-          .token_base = scalars.token_base, .threshold = drop_threshold(scalars.dropout),
+  return {.on = true,
+          .seed = scalars.seed,
+          .site = args.dropout_site,
+          .step = scalars.step,
+          .token_base = scalars.token_base,
+          .threshold = drop_threshold(scalars.dropout),
           .scale = 1.0f / (1.0f - scalars.dropout)};
 }
 

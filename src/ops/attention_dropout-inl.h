@@ -59,8 +59,8 @@ HWY_INLINE void fill_keep(const AttentionDropout& dropout, const Band& band, uin
     const Words tokens = hn::Iota(d, token + static_cast<uint32_t>(query));
     for (int64_t key = keys.begin - (column + keys.begin) % 4; key < keys.end; key += 4) {
       const auto block = static_cast<uint32_t>((column + key) / 4);
-      const WordBlock words = philox_lanes(
-          dropout.seed, {hn::Set(d, block), tokens, hn::Set(d, dropout.step), hn::Set(d, dropout.site)});
+      const WordBlock words =
+          philox_lanes(dropout.seed, {hn::Set(d, block), tokens, hn::Set(d, dropout.step), hn::Set(d, dropout.site)});
       drop(words.c0, key, keys, query);
       drop(words.c1, key + 1, keys, query);
       drop(words.c2, key + 2, keys, query);

@@ -44,7 +44,7 @@ struct Product {
   int64_t lda;
   const float* b;  // (inner, cols rounded up to whole vectors)
   int64_t ldb;
-  float* c;        // (rows, cols)
+  float* c;  // (rows, cols)
   int64_t ldc;
   int64_t rows, cols, inner;
   bool accumulate;
@@ -147,9 +147,15 @@ HWY_INLINE void multiply_scores(const Band& band, const Rows& a, const float* b,
   for (int64_t key = 0; key < band.keys; key += kBlock) {
     const Range queries = live_queries(band, key);
     if (queries.empty()) continue;
-    multiply<false>({.a = a.data + key * a.stride, .lda = a.stride, .b = b + queries.begin, .ldb = kAttentionTile,
-                     .c = scores + key * kAttentionTile + queries.begin, .ldc = kAttentionTile,
-                     .rows = std::min(kBlock, band.keys - key), .cols = queries.size(), .inner = head_dim,
+    multiply<false>({.a = a.data + key * a.stride,
+                     .lda = a.stride,
+                     .b = b + queries.begin,
+                     .ldb = kAttentionTile,
+                     .c = scores + key * kAttentionTile + queries.begin,
+                     .ldc = kAttentionTile,
+                     .rows = std::min(kBlock, band.keys - key),
+                     .cols = queries.size(),
+                     .inner = head_dim,
                      .accumulate = false});
   }
 }
@@ -160,9 +166,15 @@ HWY_INLINE void multiply_queries(const Band& band, const float* weights, const R
   for (int64_t query = 0; query < band.queries; query += kBlock) {
     const Range keys = band.keys_of(query, query + kBlock);
     if (keys.empty() && accumulate) continue;
-    multiply<true>({.a = weights + keys.begin * kAttentionTile + query, .lda = kAttentionTile,
-                    .b = b.data + keys.begin * b.stride, .ldb = b.stride, .c = out + query * stride, .ldc = stride,
-                    .rows = std::min(kBlock, band.queries - query), .cols = head_dim, .inner = keys.size(),
+    multiply<true>({.a = weights + keys.begin * kAttentionTile + query,
+                    .lda = kAttentionTile,
+                    .b = b.data + keys.begin * b.stride,
+                    .ldb = b.stride,
+                    .c = out + query * stride,
+                    .ldc = stride,
+                    .rows = std::min(kBlock, band.queries - query),
+                    .cols = head_dim,
+                    .inner = keys.size(),
                     .accumulate = accumulate});
   }
 }
@@ -173,9 +185,15 @@ HWY_INLINE void multiply_keys(const Band& band, const float* weights, const Rows
   for (int64_t key = 0; key < band.keys; key += kBlock) {
     const Range queries = band.queries_of(key, key + kBlock);
     if (queries.empty()) continue;
-    multiply<false>({.a = weights + key * kAttentionTile + queries.begin, .lda = kAttentionTile,
-                     .b = b.data + queries.begin * b.stride, .ldb = b.stride, .c = out + key * stride, .ldc = stride,
-                     .rows = std::min(kBlock, band.keys - key), .cols = head_dim, .inner = queries.size(),
+    multiply<false>({.a = weights + key * kAttentionTile + queries.begin,
+                     .lda = kAttentionTile,
+                     .b = b.data + queries.begin * b.stride,
+                     .ldb = b.stride,
+                     .c = out + key * stride,
+                     .ldc = stride,
+                     .rows = std::min(kBlock, band.keys - key),
+                     .cols = head_dim,
+                     .inner = queries.size(),
                      .accumulate = true});
   }
 }

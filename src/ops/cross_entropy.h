@@ -11,9 +11,9 @@ namespace gradmill {
 inline constexpr int32_t kIgnoredTarget = -100;
 
 struct CrossEntropyArgs {
-  TensorView logits;   // (n, V); becomes d loss / d logits when `write_grad`
-  TensorView targets;  // (n) int32; kIgnoredTarget: no loss, a zero gradient
-  TensorView losses;   // (n) fp32 out; 0 where ignored
+  TensorView logits;       // (n, V); becomes d loss / d logits when `write_grad`
+  TensorView targets;      // (n) int32; kIgnoredTarget: no loss, a zero gradient
+  TensorView losses;       // (n) fp32 out; 0 where ignored
   bool write_grad = true;  // scaled by scalars->inv_targets * scalars->loss_scale
 };
 void cross_entropy(ExecContext& ctx, const CrossEntropyArgs& args);

@@ -29,9 +29,8 @@ void look_up_rows(const EmbeddingArgs& args, int64_t begin, int64_t end) {
     T* y = args.y.row<T>(r);
     if (args.position_table.defined()) {
       const T* position = entry_of<T>(args.position_table, args.position_indices, r);
-      for_each_vector(args.y.cols(), [&](int64_t, auto in, auto out) HWY_ATTR {
-        out(hn::MulAdd(scale, in(entry), in(position)), y);
-      });
+      for_each_vector(args.y.cols(),
+                      [&](int64_t, auto in, auto out) HWY_ATTR { out(hn::MulAdd(scale, in(entry), in(position)), y); });
     } else {
       for_each_vector(args.y.cols(), [&](int64_t, auto in, auto out) HWY_ATTR { out(hn::Mul(scale, in(entry)), y); });
     }
@@ -130,8 +129,10 @@ void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args, const T
     int64_t low = 0, high = num_entries;
     while (low < high) {
       const int64_t middle = (low + high) / 2;
-      if (work_before(middle) < task * grain) low = middle + 1;
-      else high = middle;
+      if (work_before(middle) < task * grain)
+        low = middle + 1;
+      else
+        high = middle;
     }
     return low;
   };

@@ -9,9 +9,9 @@
 namespace gradmill {
 
 struct MatmulArgs {
-  TensorView a;     // (m, k), or (k, m) when transposed
-  TensorView b;     // (k, n), or (n, k) when transposed
-  TensorView c;     // (m, n)
+  TensorView a;  // (m, k), or (k, m) when transposed
+  TensorView b;  // (k, n), or (n, k) when transposed
+  TensorView c;  // (m, n)
   bool transpose_a = false, transpose_b = false;
   float beta = 0;   // 0: c is not read
   TensorView bias;  // (n) in a's dtype, or undefined

@@ -31,15 +31,15 @@ void norm_rebuild(ExecContext& ctx, const NormArgs& args);
 
 struct NormGradArgs {
   NormKind kind = NormKind::rms;
-  TensorView sum;           // (N, C) as saved by the forward
-  TensorView mean, rstd;    // (N)
-  TensorView weight;        // (C)
-  TensorView dy;            // (N, C)
-  TensorView dresidual;     // (N, C) gradient that bypasses the norm, or undefined
-  TensorView dx;            // (N, C) out: dresidual + norm'(dy); may be dy or dresidual
-  TensorView dweight;       // (C) fp32, or undefined (frozen)
-  TensorView dbias;         // (C) fp32, or undefined
-  float weight_beta = 0;    // dweight = new + beta * old
+  TensorView sum;         // (N, C) as saved by the forward
+  TensorView mean, rstd;  // (N)
+  TensorView weight;      // (C)
+  TensorView dy;          // (N, C)
+  TensorView dresidual;   // (N, C) gradient that bypasses the norm, or undefined
+  TensorView dx;          // (N, C) out: dresidual + norm'(dy); may be dy or dresidual
+  TensorView dweight;     // (C) fp32, or undefined (frozen)
+  TensorView dbias;       // (C) fp32, or undefined
+  float weight_beta = 0;  // dweight = new + beta * old
   float bias_beta = 0;
   float weight_offset = 0;
 };

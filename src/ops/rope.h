@@ -9,10 +9,10 @@
 namespace gradmill {
 
 struct RopeArgs {
-  TensorView in;         // (N, (H + Hkv) * D) q heads, then k heads; rows may be strided
-  TensorView out;        // same shape; may be `in` only without QK-norm
-  TensorView positions;  // (N) int32
-  TensorView cos_sin;    // (P, D) fp32: cosines in the first half of a row, sines in the second
+  TensorView in;                  // (N, (H + Hkv) * D) q heads, then k heads; rows may be strided
+  TensorView out;                 // same shape; may be `in` only without QK-norm
+  TensorView positions;           // (N) int32
+  TensorView cos_sin;             // (P, D) fp32: cosines in the first half of a row, sines in the second
   TensorView q_weight, k_weight;  // (D) QK-norm, or undefined
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   float eps = 1e-6f;
@@ -21,9 +21,9 @@ struct RopeArgs {
 void rope_forward(ExecContext& ctx, const RopeArgs& args);
 
 struct RopeGradArgs {
-  RopeArgs forward;      // `in` as it was before the forward (looked at only with QK-norm); `out` is not looked at
-  TensorView dout;       // (N, (H + Hkv) * D); rows may be strided
-  TensorView din;        // out; may be dout
+  RopeArgs forward;  // `in` as it was before the forward (looked at only with QK-norm); `out` is not looked at
+  TensorView dout;   // (N, (H + Hkv) * D); rows may be strided
+  TensorView din;    // out; may be dout
   TensorView dq_weight, dk_weight;  // (D) fp32, or undefined
   float q_beta = 0, k_beta = 0;     // dweight = new + beta * old
 };

@@ -8,7 +8,7 @@
 namespace gradmill {
 
 struct RowChunks {
-  int64_t rows;   // of one chunk; the last may be shorter
+  int64_t rows;  // of one chunk; the last may be shorter
   int64_t count;
 };
 

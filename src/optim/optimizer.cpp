@@ -27,8 +27,15 @@ void Optimizer::update(ExecContext& ctx, const Weights& weights, const Gradients
   const NameScope scope(ctx, "adamw");
   assert(grads.all_written());
   prepare_update(ctx, grads.flat());
-  adamw(ctx, {.master = weights.flat_master(), .compute = weights.flat_compute(), .grads = grads.flat(), .m = m_, .v = v_,
-              .segments = table_->segments(), .groups = groups_, .begin = 0, .end = table_->flat_size()});
+  adamw(ctx, {.master = weights.flat_master(),
+              .compute = weights.flat_compute(),
+              .grads = grads.flat(),
+              .m = m_,
+              .v = v_,
+              .segments = table_->segments(),
+              .groups = groups_,
+              .begin = 0,
+              .end = table_->flat_size()});
 }
 
 }  // namespace gradmill

@@ -13,9 +13,12 @@ namespace {
 // How far the way from peak to floor has been gone, for a progress in [0, 1] after the warm-up.
 double fall(const Schedule& schedule, double progress) {
   switch (schedule.kind) {
-    case ScheduleKind::constant: return 0;
-    case ScheduleKind::linear: return progress;
-    case ScheduleKind::cosine: return 0.5 * (1 - std::cos(std::numbers::pi * progress));
+    case ScheduleKind::constant:
+      return 0;
+    case ScheduleKind::linear:
+      return progress;
+    case ScheduleKind::cosine:
+      return 0.5 * (1 - std::cos(std::numbers::pi * progress));
     case ScheduleKind::wsd: {
       const double start = 1 - schedule.decay_fraction;
       return progress <= start ? 0 : (progress - start) / schedule.decay_fraction;

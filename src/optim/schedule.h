@@ -12,8 +12,8 @@ enum class ScheduleKind : uint8_t { constant, linear, cosine, wsd };
 // Throws a usage error that lists the names.
 ScheduleKind schedule_kind(std::string_view name);
 
-// Linear warm-up to `peak`, then: constant; or down to `floor` at the last step, in a line or half a cosine; or, for wsd
-// (warm-up, stable, decay), constant until the last `decay_fraction` of the run and then down in a line.
+// Linear warm-up to `peak`, then: constant; or down to `floor` at the last step, in a line or half a cosine; or, for
+// wsd (warm-up, stable, decay), constant until the last `decay_fraction` of the run and then down in a line.
 struct Schedule {
   ScheduleKind kind = ScheduleKind::cosine;
   float peak = 1e-3f;

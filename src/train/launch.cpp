@@ -56,7 +56,8 @@ std::optional<Checkpoint> open_checkpoint(const CheckpointStore& store, const Re
   std::optional<Checkpoint> checkpoint = store.newest(&skipped);
   for (const std::string& line : skipped) fmt::print(stderr, "gradmill: {}\n", line);
   if (!checkpoint) {
-    throw data_error(fmt::format("'{}' has no checkpoint that can be read", point.run_folder.string()), "start a new run");
+    throw data_error(fmt::format("'{}' has no checkpoint that can be read", point.run_folder.string()),
+                     "start a new run");
   }
   return checkpoint;
 }
@@ -72,13 +73,16 @@ std::unique_ptr<Progress> make_screen(const RunConfig& config, const Trainer& tr
   return std::make_unique<Progress>(std::move(options));
 }
 
-std::unique_ptr<SinkList> open_files(const RunConfig& config, const Trainer& trainer, const fs::path& folder, int64_t resume_step,
-                                     SinkList::Warn warn) {
+std::unique_ptr<SinkList> open_files(const RunConfig& config, const Trainer& trainer, const fs::path& folder,
+                                     int64_t resume_step, SinkList::Warn warn) {
   RunMetricsOptions options;
   options.resume_step = resume_step;
-  options.state = {.max_steps = trainer.length().total_steps, .num_train_epochs = trainer.length().num_epochs(),
-                   .train_batch_size = config.training.batch_size, .logging_steps = config.logging.every_steps,
-                   .eval_steps = config.eval.every_steps, .save_steps = config.checkpoint.every_steps,
+  options.state = {.max_steps = trainer.length().total_steps,
+                   .num_train_epochs = trainer.length().num_epochs(),
+                   .train_batch_size = config.training.batch_size,
+                   .logging_steps = config.logging.every_steps,
+                   .eval_steps = config.eval.every_steps,
+                   .save_steps = config.checkpoint.every_steps,
                    .flops_per_token = trainer.flops_per_token()};
   options.jsonl = config.logging.jsonl;
   options.csv = config.logging.csv;
@@ -86,7 +90,8 @@ std::unique_ptr<SinkList> open_files(const RunConfig& config, const Trainer& tra
   return open_run_metrics(folder, options, std::move(warn));
 }
 
-void say_what_changed(const Prepared& prepared, const Checkpoint& checkpoint, const std::function<void(const std::string&)>& note) {
+void say_what_changed(const Prepared& prepared, const Checkpoint& checkpoint,
+                      const std::function<void(const std::string&)>& note) {
   note(fmt::format("resumed from step {}", checkpoint.step()));
   for (const ConfigDifference& change : prepared.changes) {
     note(fmt::format("changed since: {} was {}, now {}", change.key, change.a, change.b));
@@ -102,12 +107,15 @@ int train(const Prepared& prepared) {
   const RunLock lock(folder);
   CheckpointStore store(folder);
   store.clean_temporaries();
-  const std::optional<Checkpoint> checkpoint = prepared.resume ? open_checkpoint(store, *prepared.resume) : std::nullopt;
+  const std::optional<Checkpoint> checkpoint =
+      prepared.resume ? open_checkpoint(store, *prepared.resume) : std::nullopt;
 
   const std::unique_ptr<Progress> screen = make_screen(config, trainer);
   const auto note = [&screen](const std::string& line) {
-    if (screen) screen->note(line);
-    else fmt::print(stderr, "{}\n", line);
+    if (screen)
+      screen->note(line);
+    else
+      fmt::print(stderr, "{}\n", line);
   };
   const auto files = open_files(config, trainer, folder, checkpoint ? checkpoint->step() : kFreshRun, note);
   MetricsFan metrics(*files, screen.get(), config.logging.every_steps);
@@ -115,7 +123,10 @@ int train(const Prepared& prepared) {
     fmt::print("{}", run_header(trainer, config, folder.string()));
     screen->features(run_features(config));
   }
-  trainer.attach({.metrics = &metrics, .store = &store, .stop_requested = StopSignal::requested, .note = note,
+  trainer.attach({.metrics = &metrics,
+                  .store = &store,
+                  .stop_requested = StopSignal::requested,
+                  .note = note,
                   .config_yaml = effective_yaml(prepared.config, true)});
   if (checkpoint) {
     trainer.resume(*checkpoint);
@@ -129,7 +140,8 @@ int train(const Prepared& prepared) {
   const TrainOutcome outcome = trainer.run();
   metrics.flush();
   if (outcome.status == RunStatus::interrupted) {
-    note(fmt::format("{}: saved at step {}; go on with: gradmill train --resume '{}'", StopSignal::name(), outcome.step, folder.string()));
+    note(fmt::format("{}: saved at step {}; go on with: gradmill train --resume '{}'", StopSignal::name(), outcome.step,
+                     folder.string()));
     return static_cast<int>(ExitCode::interrupted);
   }
   if (!outcome.sample.empty()) fmt::print("\nsample:\n{}\n", outcome.sample);

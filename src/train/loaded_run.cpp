@@ -17,7 +17,8 @@ Checkpoint open_checkpoint(const std::filesystem::path& path) {
   const CheckpointStore store(point.run_folder);
   if (point.step) return store.open(*point.step);
   std::optional<Checkpoint> newest = store.newest();
-  if (!newest) throw data_error(fmt::format("'{}' has no checkpoint that can be read", path.string()), "train the run again");
+  if (!newest)
+    throw data_error(fmt::format("'{}' has no checkpoint that can be read", path.string()), "train the run again");
   const int64_t best = state_from_json(newest->state_json()).best_step;
   const std::vector<int64_t> steps = store.steps();
   const bool has_best = best > 0 && std::find(steps.begin(), steps.end(), best) != steps.end();

@@ -35,7 +35,8 @@ void append_arena(std::string& text, std::string_view title, const ArenaPlan& pl
     ++count;
   }
   std::vector<std::pair<std::string, std::pair<size_t, int>>> lines(families.begin(), families.end());
-  std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
   for (size_t i = 0; i < std::min(kOwnersShown, lines.size()); ++i) {
     const auto& [name, sum] = lines[i];
     text += fmt::format("    {}  {}{}\n", mib(sum.first), name, sum.second > 1 ? fmt::format("  x{}", sum.second) : "");
@@ -44,10 +45,11 @@ void append_arena(std::string& text, std::string_view title, const ArenaPlan& pl
 }
 
 void append_ledger(std::string& text, const Ledger& ledger) {
-  text += fmt::format("{:<28}{:>7}{:>12}{:>12}{:>14}\n", "work of one training step", "calls", "GFLOP", "GB moved", "roofline ms");
+  text += fmt::format("{:<28}{:>7}{:>12}{:>12}{:>14}\n", "work of one training step", "calls", "GFLOP", "GB moved",
+                      "roofline ms");
   const auto line = [&](std::string_view name, const Ledger::Line& sum) {
-    text += fmt::format("    {:<24}{:>7}{:>12.3f}{:>12.3f}{:>14.3f}\n", name, sum.calls, sum.flops / 1e9, sum.bytes / 1e9,
-                        sum.seconds * 1e3);
+    text += fmt::format("    {:<24}{:>7}{:>12.3f}{:>12.3f}{:>14.3f}\n", name, sum.calls, sum.flops / 1e9,
+                        sum.bytes / 1e9, sum.seconds * 1e3);
   };
   for (const auto& [name, sum] : ledger.lines()) line(name, sum);
   line("total", ledger.total());
@@ -67,7 +69,8 @@ size_t MemoryPlan::activation_bytes() const {
 }
 
 std::string describe(const MemoryPlan& plan) {
-  std::string text = fmt::format("plan for {} ({:.1f} GiB)\n\n", plan.device.title, double(plan.device.memory_bytes) / double(1 << 30));
+  std::string text = fmt::format("plan for {} ({:.1f} GiB)\n\n", plan.device.title,
+                                 double(plan.device.memory_bytes) / double(1 << 30));
   append_arena(text, "persistent", plan.persistent);
   for (int p = 0; p < kNumPhases; ++p) {
     const PhasePlan& phase = plan.phases[static_cast<size_t>(p)];
@@ -75,7 +78,8 @@ std::string describe(const MemoryPlan& plan) {
     if (phase.saved.bytes > 0) append_arena(text, fmt::format("{}: saved", name), phase.saved);
     append_arena(text, fmt::format("{}: scratch", name), phase.scratch);
   }
-  text += fmt::format("{:<28}{}  ({} bytes: persistent + the largest phase)\n", "slab", mib(plan.slab_bytes()), plan.slab_bytes());
+  text += fmt::format("{:<28}{}  ({} bytes: persistent + the largest phase)\n", "slab", mib(plan.slab_bytes()),
+                      plan.slab_bytes());
   if (plan.device.kind == DeviceKind::cuda) {
     text += fmt::format("{:<28}{}  (upper bound)\n", "library workspaces", mib(plan.device.library_bytes));
     text += fmt::format("{:<28}{}  (catalogued)\n", "driver", mib(plan.device.driver_bytes));

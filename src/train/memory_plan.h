@@ -18,8 +18,8 @@ inline constexpr int kNumPhases = 4;
 std::string_view name_of(Phase phase);
 
 struct ArenaPlan {
-  size_t bytes = 0;                 // high-water mark
-  std::vector<OwnerBytes> owners;   // at that mark
+  size_t bytes = 0;                // high-water mark
+  std::vector<OwnerBytes> owners;  // at that mark
 };
 
 struct PhasePlan {

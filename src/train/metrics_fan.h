@@ -17,14 +17,24 @@ class MetricsFan final : public MetricsSink {
     if (metrics.step % every_steps_ == 0 || !metrics.finite) files_.step(metrics);
     if (screen_ != nullptr) screen_->step(metrics);
   }
-  void eval(const EvalMetrics& metrics) override { both([&](MetricsSink& sink) { sink.eval(metrics); }); }
-  void epoch(const EpochMetrics& metrics) override { both([&](MetricsSink& sink) { sink.epoch(metrics); }); }
-  void text(int64_t step, std::string_view tag, std::string_view markdown) override { files_.text(step, tag, markdown); }
+  void eval(const EvalMetrics& metrics) override {
+    both([&](MetricsSink& sink) { sink.eval(metrics); });
+  }
+  void epoch(const EpochMetrics& metrics) override {
+    both([&](MetricsSink& sink) { sink.epoch(metrics); });
+  }
+  void text(int64_t step, std::string_view tag, std::string_view markdown) override {
+    files_.text(step, tag, markdown);
+  }
   void checkpoint(int64_t step, const std::string& path) override {
     both([&](MetricsSink& sink) { sink.checkpoint(step, path); });
   }
-  void rewind(int64_t step) override { both([&](MetricsSink& sink) { sink.rewind(step); }); }
-  void finish(const RunSummary& summary) override { both([&](MetricsSink& sink) { sink.finish(summary); }); }
+  void rewind(int64_t step) override {
+    both([&](MetricsSink& sink) { sink.rewind(step); });
+  }
+  void finish(const RunSummary& summary) override {
+    both([&](MetricsSink& sink) { sink.finish(summary); });
+  }
   void flush() override { files_.flush(); }
 
  private:

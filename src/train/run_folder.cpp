@@ -34,7 +34,9 @@ std::string timestamp() {
 }
 
 nlohmann::json describe(const DeviceSpec& spec) {
-  return {{"name", spec.title}, {"units", spec.num_units}, {"memory_bytes", spec.memory_bytes},
+  return {{"name", spec.title},
+          {"units", spec.num_units},
+          {"memory_bytes", spec.memory_bytes},
           {"compute_capability", spec.compute_capability}};
 }
 
@@ -59,7 +61,8 @@ ResumePoint resume_point(const fs::path& path) {
   if (holds_checkpoints(path)) return {path, std::nullopt};
   const std::string name = path.filename().empty() ? path.parent_path().filename().string() : path.filename().string();
   constexpr std::string_view kPrefix = "step-";
-  const bool digits = name.size() > kPrefix.size() && name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
+  const bool digits =
+      name.size() > kPrefix.size() && name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
   if (name.starts_with(kPrefix) && digits && fs::exists(path)) {
     const fs::path checkpoint = path.filename().empty() ? path.parent_path() : path;
     return {checkpoint.parent_path().parent_path(), std::stoll(name.substr(kPrefix.size()))};

@@ -50,7 +50,8 @@ SessionOptions session_options(const RunConfig& config) {
   // A forward keeps nothing for a backward, so twice the batch fits.
   options.eval_seqs = config.eval.batch_size > 0 ? config.eval.batch_size : 2 * options.train_seqs;
   options.context = config.model.context;
-  options.adamw = {.beta1 = static_cast<float>(config.optimizer.beta1), .beta2 = static_cast<float>(config.optimizer.beta2),
+  options.adamw = {.beta1 = static_cast<float>(config.optimizer.beta1),
+                   .beta2 = static_cast<float>(config.optimizer.beta2),
                    .eps = static_cast<float>(config.optimizer.eps),
                    .weight_decay = static_cast<float>(config.optimizer.weight_decay),
                    .clip = static_cast<float>(config.optimizer.clip)};
@@ -65,8 +66,10 @@ CorpusOptions corpus_options(const RunConfig& config) {
 }
 
 LoaderOptions loader_options(const RunConfig& config) {
-  return {.batch_size = config.training.batch_size, .micro_batch_size = config.training.micro_batch_size,
-          .context = config.model.context, .seed = static_cast<uint64_t>(config.training.seed),
+  return {.batch_size = config.training.batch_size,
+          .micro_batch_size = config.training.micro_batch_size,
+          .context = config.model.context,
+          .seed = static_cast<uint64_t>(config.training.seed),
           .num_threads = static_cast<int>(config.data.num_workers),
           .prefetch = static_cast<int>(std::max<int64_t>(2, config.data.num_workers))};
 }
@@ -83,14 +86,18 @@ SamplerOptions sampler_options(const RunConfig& config) {
 RunLength run_length(const RunConfig& config, int64_t train_tokens) {
   RunLength length;
   length.steps_per_epoch = std::max<int64_t>(1, train_tokens / (config.training.batch_size * config.model.context));
-  length.total_steps = config.training.steps > 0 ? config.training.steps : config.training.epochs * length.steps_per_epoch;
+  length.total_steps =
+      config.training.steps > 0 ? config.training.steps : config.training.epochs * length.steps_per_epoch;
   return length;
 }
 
 Schedule make_schedule(const RunConfig& config, int64_t total_steps) {
-  return {.kind = schedule_kind(config.schedule.name), .peak = static_cast<float>(config.optimizer.lr),
-          .floor = static_cast<float>(config.optimizer.min_lr), .warmup_steps = config.schedule.warmup_steps,
-          .total_steps = total_steps, .decay_fraction = config.schedule.decay_fraction};
+  return {.kind = schedule_kind(config.schedule.name),
+          .peak = static_cast<float>(config.optimizer.lr),
+          .floor = static_cast<float>(config.optimizer.min_lr),
+          .warmup_steps = config.schedule.warmup_steps,
+          .total_steps = total_steps,
+          .decay_fraction = config.schedule.decay_fraction};
 }
 
 }  // namespace gradmill

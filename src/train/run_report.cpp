@@ -17,13 +17,16 @@ std::string run_header(Trainer& trainer, const RunConfig& config, const std::str
   const TransformerSpec& spec = trainer.model().spec();
   const RunData& data = trainer.data();
   const size_t train = data.tokens.train.size(), validation = data.tokens.validation.size();
-  std::string text = fmt::format("data      {} ({}): {} characters, {} distinct; {} to train on, {} to validate\n", data.name,
-                                 data.origin, train + validation, spec.vocab, train, validation);
-  text += fmt::format("model     {}: {} layers, {} heads, width {}, context {}; {} parameters\n", config.model.style,
-                      spec.layers, spec.heads, spec.width, spec.max_positions, trainer.model().params().num_parameters());
-  text += fmt::format("memory    {:.1f} MiB, planned to the byte\n", double(trainer.session().memory_plan().slab_bytes()) / (1 << 20));
+  std::string text = fmt::format("data      {} ({}): {} characters, {} distinct; {} to train on, {} to validate\n",
+                                 data.name, data.origin, train + validation, spec.vocab, train, validation);
+  text +=
+      fmt::format("model     {}: {} layers, {} heads, width {}, context {}; {} parameters\n", config.model.style,
+                  spec.layers, spec.heads, spec.width, spec.max_positions, trainer.model().params().num_parameters());
+  text += fmt::format("memory    {:.1f} MiB, planned to the byte\n",
+                      double(trainer.session().memory_plan().slab_bytes()) / (1 << 20));
   text += fmt::format("training  {} steps of {} x {} tokens, {:.2f} epochs\n", trainer.length().total_steps,
-                      config.training.batch_size, config.model.context, trainer.length().epoch_of(trainer.length().total_steps));
+                      config.training.batch_size, config.model.context,
+                      trainer.length().epoch_of(trainer.length().total_steps));
   return text + fmt::format("run       {}\n", folder);
 }
 
@@ -36,7 +39,8 @@ std::vector<Feature> run_features(const RunConfig& config) {
       {"tf32", false, "needs a GPU"},
       {"cuda graphs", false, "needs a GPU"},
       {"flash attention", true, "tiled, memory linear in the context"},
-      {"fused adamw", true, fmt::format("lr {:g}, weight decay {:g}", config.optimizer.lr, config.optimizer.weight_decay)},
+      {"fused adamw", true,
+       fmt::format("lr {:g}, weight decay {:g}", config.optimizer.lr, config.optimizer.weight_decay)},
       number_feature("gradient clipping", "optimizer.clip", config.optimizer.clip, "global norm"),
       number_feature("averaged weights", "optimizer.ema_decay", config.optimizer.ema_decay, "decay"),
       number_feature("early stopping", "eval.patience", double(config.eval.patience), "patience"),

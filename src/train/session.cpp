@@ -50,7 +50,8 @@ Session::Session(const Transformer& model, const SessionOptions& options)
 }
 
 void Session::allocate_persistent() {
-  const TensorView scalars = ctx_.alloc(ctx_.persistent, {static_cast<int64_t>(sizeof(StepScalars))}, DType::int8, "step scalars");
+  const TensorView scalars =
+      ctx_.alloc(ctx_.persistent, {static_cast<int64_t>(sizeof(StepScalars))}, DType::int8, "step scalars");
   weights_.emplace(ctx_, model_.params(), options_.dtype);
   grads_.emplace(ctx_, model_.params());
   optimizer_.emplace(ctx_, model_.params(), options_.adamw);
@@ -145,8 +146,12 @@ void Session::upload(const Inputs& inputs, const MicroBatch& batch) {
 }
 
 Pass Session::make_pass(const Inputs& inputs, bool train) {
-  return {.ctx = ctx_, .weights = *weights_, .grads = train ? &*grads_ : nullptr, .seq = inputs.seq,
-          .policy = train ? options_.policy : SavePolicy::forward_only(), .rope_table = rope_table_};
+  return {.ctx = ctx_,
+          .weights = *weights_,
+          .grads = train ? &*grads_ : nullptr,
+          .seq = inputs.seq,
+          .policy = train ? options_.policy : SavePolicy::forward_only(),
+          .rope_table = rope_table_};
 }
 
 void Session::begin_step(int64_t step, float lr, int64_t num_targets) {
@@ -210,14 +215,16 @@ std::string Session::diagnose(const StepBatch& batch) {
     const NonFinite found = find_non_finite_activation();
     if (found.row >= 0) {
       const int64_t sample = (micro.token_base + found.row) / options_.context;
-      return fmt::format("the first activation that is not finite is in '{}', sample {} of the batch", found.where, sample);
+      return fmt::format("the first activation that is not finite is in '{}', sample {} of the batch", found.where,
+                         sample);
     }
   }
   for (ParamId id = static_cast<ParamId>(model_.params().size()); id-- > 0;) {
     const TensorView grad = grads_->view(id);
     const bool finite = !grad.defined() || std::all_of(grad.ptr<float>(), grad.ptr<float>() + grad.numel(),
                                                        [](float value) { return std::isfinite(value); });
-    if (!finite) return fmt::format("activations are finite; the gradient of '{}' is not", model_.params().spec(id).name);
+    if (!finite)
+      return fmt::format("activations are finite; the gradient of '{}' is not", model_.params().spec(id).name);
   }
   return "activations and gradients are finite one by one; their norm or the loss overflows";
 }

@@ -23,10 +23,10 @@ struct SessionOptions {
   int64_t eval_seqs = 1;
   int64_t context = 1;
   AdamWOptions adamw;
-  float ema_decay = 0;     // of averaged weights; 0: none are kept
+  float ema_decay = 0;  // of averaged weights; 0: none are kept
   float dropout = 0;
   uint64_t seed = 0;
-  bool poison = false;     // fill every allocation with NaN first: for tests
+  bool poison = false;  // fill every allocation with NaN first: for tests
 };
 
 class Session {
@@ -56,7 +56,7 @@ class Session {
   struct StepResult {
     double loss_sum = 0;  // over the step's targets
     float grad_norm = 0;
-    bool finite = true;   // false: weights and moments were left alone
+    bool finite = true;  // false: weights and moments were left alone
   };
   StepResult end_step();
   // The sum of the losses of the step so far.

@@ -34,10 +34,14 @@ bool StopSignal::requested() { return received.load() != 0; }
 
 const char* StopSignal::name() {
   switch (received.load()) {
-    case SIGINT: return "SIGINT";
-    case SIGTERM: return "SIGTERM";
-    case SIGUSR1: return "SIGUSR1";
-    default: return "";
+    case SIGINT:
+      return "SIGINT";
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGUSR1:
+      return "SIGUSR1";
+    default:
+      return "";
   }
 }
 

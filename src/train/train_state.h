@@ -9,10 +9,10 @@
 namespace gradmill {
 
 struct TrainState {
-  int64_t step = 0;             // steps done; also the sampler's and the RNG's position
-  uint32_t updates = 0;         // optimiser updates: steps without the skipped ones
+  int64_t step = 0;      // steps done; also the sampler's and the RNG's position
+  uint32_t updates = 0;  // optimiser updates: steps without the skipped ones
   uint64_t tokens_seen = 0;
-  double loss_total = 0;        // over the finite steps, for the run's mean
+  double loss_total = 0;  // over the finite steps, for the run's mean
   int64_t finite_steps = 0;
   // Early stopping and the best checkpoint.
   double best_loss = std::numeric_limits<double>::infinity();
@@ -20,8 +20,8 @@ struct TrainState {
   int64_t evals_since_best = 0;
   bool stopped_early = false;
   // Bad steps and roll-backs.
-  double running_loss = 0;      // exponential mean; 0 before the first step
-  int64_t bad_steps = 0;        // in a row
+  double running_loss = 0;  // exponential mean; 0 before the first step
+  int64_t bad_steps = 0;    // in a row
   int64_t rollbacks = 0;
   double lr_factor = 1;
   // The current epoch, for its report.
@@ -30,7 +30,7 @@ struct TrainState {
   // What the run was made of.
   uint64_t seed = 0;
   std::string data_hash;
-  std::string vocabulary;       // the characters, in order
+  std::string vocabulary;  // the characters, in order
 };
 
 std::string to_json(const TrainState& state);

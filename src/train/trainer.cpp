@@ -25,7 +25,8 @@ Trainer::Trainer(const RunConfig& config, RunData data)
       session_(model_, session_options(config)),
       schedule_(make_schedule(config, length_.total_steps)),
       guard_(config.training),
-      eval_interval_(config.eval.every_steps, config.eval.every_epochs, config.eval.every_minutes, length_.steps_per_epoch),
+      eval_interval_(config.eval.every_steps, config.eval.every_epochs, config.eval.every_minutes,
+                     length_.steps_per_epoch),
       save_interval_(config.checkpoint.every_steps, config.checkpoint.every_epochs, config.checkpoint.every_minutes,
                      length_.steps_per_epoch) {
   state_.seed = static_cast<uint64_t>(config.training.seed);
@@ -56,7 +57,9 @@ double Trainer::flops_per_token() const {
   return flops_per_micro_batch_ / double(session_options(config_).train_seqs * config_.model.context);
 }
 
-void Trainer::open_loader() { loader_ = std::make_unique<TrainLoader>(data_.tokens.train, loader_options(config_), state_.step); }
+void Trainer::open_loader() {
+  loader_ = std::make_unique<TrainLoader>(data_.tokens.train, loader_options(config_), state_.step);
+}
 
 void Trainer::poll_stop() const {
   if (services_.stop_requested()) throw Interrupted{};
@@ -84,7 +87,8 @@ void Trainer::step_once() {
   run_seconds_ += step_seconds_;
   report_step(batch, result, lr, stall / step_seconds_);
   const bool diverged = !std::isfinite(last_loss_) || (!result.finite && !guard_.is_spike(state_, last_loss_));
-  if (diverged) services_.note(fmt::format("step {}: the update was skipped: {}", state_.step, session_.diagnose(batch)));
+  if (diverged)
+    services_.note(fmt::format("step {}: the update was skipped: {}", state_.step, session_.diagnose(batch)));
   if (state_.step % length_.steps_per_epoch == 0) report_epoch();
   if (guard_.must_roll_back(state_, result.finite, last_loss_)) roll_back();
 }
@@ -94,27 +98,36 @@ Session::StepResult Trainer::compute_step(const StepBatch& batch, float lr) {
   for (const MicroBatch& micro : batch.micro) session_.train_micro(micro);
   const double loss = session_.loss_so_far() / double(batch.num_targets);
   if (!guard_.is_spike(state_, loss)) return session_.end_step();
-  services_.note(fmt::format("step {}: loss {:.4f} is far above its mean of {:.4f}: the update was skipped", batch.step + 1, loss,
-                             state_.running_loss));
+  services_.note(fmt::format("step {}: loss {:.4f} is far above its mean of {:.4f}: the update was skipped",
+                             batch.step + 1, loss, state_.running_loss));
   return session_.abandon_step();
 }
 
 void Trainer::report_step(const StepBatch& batch, const Session::StepResult& result, float lr, double stall) {
   const double flops = flops_per_micro_batch_ * double(batch.micro.size());
-  services_.metrics->step({.step = state_.step, .epoch = length_.epoch_of(state_.step), .loss = last_loss_, .lr = lr,
-                          .grad_norm = result.grad_norm, .tokens_per_s = double(batch.num_targets) / step_seconds_,
-                          .samples_per_s = double(config_.training.batch_size) / step_seconds_,
-                          .mfu = flops / step_seconds_ / peak_flops_, .tokens_seen = state_.tokens_seen,
-                          .step_ms = step_seconds_ * 1e3, .memory_bytes = session_.memory_plan().slab_bytes(),
-                          .finite = result.finite, .loader_stall = stall});
+  services_.metrics->step({.step = state_.step,
+                           .epoch = length_.epoch_of(state_.step),
+                           .loss = last_loss_,
+                           .lr = lr,
+                           .grad_norm = result.grad_norm,
+                           .tokens_per_s = double(batch.num_targets) / step_seconds_,
+                           .samples_per_s = double(config_.training.batch_size) / step_seconds_,
+                           .mfu = flops / step_seconds_ / peak_flops_,
+                           .tokens_seen = state_.tokens_seen,
+                           .step_ms = step_seconds_ * 1e3,
+                           .memory_bytes = session_.memory_plan().slab_bytes(),
+                           .finite = result.finite,
+                           .loader_stall = stall});
 }
 
 void Trainer::report_epoch() {
   const double steps = double(std::max<int64_t>(1, state_.epoch_steps));
-  services_.metrics->epoch({.epoch = state_.step / length_.steps_per_epoch, .num_epochs = length_.num_epochs(),
-                           .train_loss = state_.epoch_steps > 0 ? state_.epoch_loss_total / steps : kUnknown,
-                           .seconds = epoch_seconds_,
-                           .samples_per_s = double(config_.training.batch_size * length_.steps_per_epoch) / epoch_seconds_});
+  services_.metrics->epoch(
+      {.epoch = state_.step / length_.steps_per_epoch,
+       .num_epochs = length_.num_epochs(),
+       .train_loss = state_.epoch_steps > 0 ? state_.epoch_loss_total / steps : kUnknown,
+       .seconds = epoch_seconds_,
+       .samples_per_s = double(config_.training.batch_size * length_.steps_per_epoch) / epoch_seconds_});
   state_.epoch_loss_total = 0;
   state_.epoch_steps = 0;
   epoch_seconds_ = 0;
@@ -138,8 +151,9 @@ void Trainer::roll_back() {
   state_.lr_factor = lr_factor;
   state_.bad_steps = 0;
   services_.metrics->rewind(state_.step);
-  services_.note(fmt::format("{}: back to step {} with the learning rate times {:.3g}; if it happens again, try optimizer.lr={:.2g}",
-                             bad, state_.step, lr_factor, config_.optimizer.lr * lr_factor));
+  services_.note(fmt::format(
+      "{}: back to step {} with the learning rate times {:.3g}; if it happens again, try optimizer.lr={:.2g}", bad,
+      state_.step, lr_factor, config_.optimizer.lr * lr_factor));
   open_loader();
 }
 
@@ -170,8 +184,12 @@ void Trainer::evaluate_and_judge() {
     state_.best_loss = loss;
     state_.best_step = state_.step;
   }
-  services_.metrics->eval({.step = state_.step, .epoch = length_.epoch_of(state_.step), .loss = loss,
-                          .perplexity = std::exp(loss), .seconds = seconds_since(start), .best = best});
+  services_.metrics->eval({.step = state_.step,
+                           .epoch = length_.epoch_of(state_.step),
+                           .loss = loss,
+                           .perplexity = std::exp(loss),
+                           .seconds = seconds_since(start),
+                           .best = best});
   state_.stopped_early = config_.eval.patience > 0 && state_.evals_since_best >= config_.eval.patience;
   if (best && config_.checkpoint.keep_best) save();
 }
@@ -180,7 +198,8 @@ void Trainer::save() {
   if (services_.store == nullptr) return;
   services_.metrics->flush();
   CheckpointFile state_file{kStateFile, {}};
-  for (const Session::StateTensor& tensor : session_.optimizer_state()) state_file.tensors.push_back({tensor.name, tensor.view});
+  for (const Session::StateTensor& tensor : session_.optimizer_state())
+    state_file.tensors.push_back({tensor.name, tensor.view});
   CheckpointWrite write;
   write.step = state_.step;
   write.files = {{kModelFile, model_tensors(model_, session_.weights())}, std::move(state_file)};
@@ -214,7 +233,9 @@ void Trainer::resume(const Checkpoint& checkpoint) {
                      "resume with the same data.dataset and data.max_chars, or start a new run");
   }
   if (saved.data_hash != state_.data_hash) {
-    services_.note("the text has changed since the checkpoint (same characters): the order of batches goes on, the content differs");
+    services_.note(
+        "the text has changed since the checkpoint (same characters): the order of batches goes on, the content "
+        "differs");
   }
   const std::string data_hash = state_.data_hash;
   const uint64_t seed = state_.seed;
@@ -227,13 +248,16 @@ void Trainer::resume(const Checkpoint& checkpoint) {
 
 // After early stopping the run's result is its best checkpoint.
 void Trainer::restore_best() {
-  if (!state_.stopped_early || services_.store == nullptr || !config_.checkpoint.keep_best || state_.best_step == state_.step) return;
+  if (!state_.stopped_early || services_.store == nullptr || !config_.checkpoint.keep_best ||
+      state_.best_step == state_.step)
+    return;
   const Checkpoint best = services_.store->open(state_.best_step);
   load_model_tensors(best.tensors(kModelFile), model_, session_.weights());
-  for (const Session::StateTensor& tensor : session_.optimizer_state()) best.tensors(kStateFile).copy_to(tensor.name, tensor.view);
+  for (const Session::StateTensor& tensor : session_.optimizer_state())
+    best.tensors(kStateFile).copy_to(tensor.name, tensor.view);
   session_.restored(state_.updates);
-  services_.note(fmt::format("stopped early: no better loss for {} evaluations; back to the best, step {}", state_.evals_since_best,
-                             state_.best_step));
+  services_.note(fmt::format("stopped early: no better loss for {} evaluations; back to the best, step {}",
+                             state_.evals_since_best, state_.best_step));
 }
 
 TrainOutcome Trainer::finish() {
@@ -245,8 +269,12 @@ TrainOutcome Trainer::finish() {
     state_.best_loss = outcome.validation_loss;
     state_.best_step = state_.step;
   }
-  services_.metrics->eval({.step = state_.step, .epoch = length_.epoch_of(state_.step), .loss = outcome.validation_loss,
-                           .perplexity = std::exp(outcome.validation_loss), .seconds = seconds_since(start), .best = best});
+  services_.metrics->eval({.step = state_.step,
+                           .epoch = length_.epoch_of(state_.step),
+                           .loss = outcome.validation_loss,
+                           .perplexity = std::exp(outcome.validation_loss),
+                           .seconds = seconds_since(start),
+                           .best = best});
   if (!state_.stopped_early) save();
   outcome.sample = sample();
   if (!outcome.sample.empty()) services_.metrics->text(state_.step, "sample", outcome.sample);
@@ -257,22 +285,31 @@ TrainOutcome Trainer::finish() {
 TrainOutcome Trainer::interrupted() {
   save();
   services_.metrics->finish(summary(RunStatus::interrupted));
-  return {.status = RunStatus::interrupted, .step = state_.step, .train_loss = last_loss_, .validation_loss = kUnknown, .sample = {}};
+  return {.status = RunStatus::interrupted,
+          .step = state_.step,
+          .train_loss = last_loss_,
+          .validation_loss = kUnknown,
+          .sample = {}};
 }
 
 RunSummary Trainer::summary(RunStatus status) const {
   const double steps = double(std::max<int64_t>(1, state_.finite_steps));
   const bool evaluated = std::isfinite(state_.best_loss);
-  return {.status = status, .step = state_.step, .epoch = length_.epoch_of(state_.step),
+  return {.status = status,
+          .step = state_.step,
+          .epoch = length_.epoch_of(state_.step),
           .train_loss = state_.finite_steps > 0 ? state_.loss_total / steps : kUnknown,
-          .best_eval_loss = evaluated ? state_.best_loss : kUnknown, .best_step = state_.best_step, .seconds = run_seconds_};
+          .best_eval_loss = evaluated ? state_.best_loss : kUnknown,
+          .best_step = state_.best_step,
+          .seconds = run_seconds_};
 }
 
 // Starts from a line break (or whatever the text starts with), as a reader would.
 std::string Trainer::sample() {
   if (config_.sample.tokens == 0) return {};
   const bool has_break = data_.vocab.knows(U'\n');
-  const std::vector<int32_t> prompt = has_break ? data_.vocab.encode("\n") : std::vector<int32_t>{data_.tokens.train.front()};
+  const std::vector<int32_t> prompt =
+      has_break ? data_.vocab.encode("\n") : std::vector<int32_t>{data_.tokens.train.front()};
   const GenerateOptions options{.max_tokens = config_.sample.tokens, .sampler = sampler_options(config_)};
   return data_.vocab.decode(generate(session_, prompt, options, [&](int32_t) { return !services_.stop_requested(); }));
 }

@@ -19,11 +19,11 @@ namespace gradmill {
 
 // What a run needs from outside.
 struct TrainServices {
-  MetricsSink* metrics = nullptr;                                    // must be given
-  CheckpointStore* store = nullptr;                                  // null: nothing is saved
-  std::function<bool()> stop_requested = [] { return false; };       // polled wherever the run may take long
-  std::function<void(const std::string&)> note = [](const auto&) {}; // a line for people
-  std::string config_yaml;                                           // kept in every checkpoint
+  MetricsSink* metrics = nullptr;                                     // must be given
+  CheckpointStore* store = nullptr;                                   // null: nothing is saved
+  std::function<bool()> stop_requested = [] { return false; };        // polled wherever the run may take long
+  std::function<void(const std::string&)> note = [](const auto&) {};  // a line for people
+  std::string config_yaml;                                            // kept in every checkpoint
 };
 
 struct TrainOutcome {

@@ -21,8 +21,8 @@ struct Outcome {
 class CliTest : public testing::Test {
  protected:
   CliTest() {
-    folder_ = fs::temp_directory_path() /
-              ("gradmill-cli-" + std::to_string(getpid()) + "-" + testing::UnitTest::GetInstance()->current_test_info()->name());
+    folder_ = fs::temp_directory_path() / ("gradmill-cli-" + std::to_string(getpid()) + "-" +
+                                           testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::create_directories(folder_ / "work");
   }
   ~CliTest() override { fs::remove_all(folder_); }
@@ -79,9 +79,10 @@ TEST_F(CliTest, UsageMistakes) {
 }
 
 TEST_F(CliTest, FiveMistakesAreFiveLines) {
-  const std::string config = file("five.yaml",
-                                  "training:\n  stesp: 10\n  batch_size: -2\nmodel:\n  layers: two\nmodle:\n  width: 8\n"
-                                  "schedule:\n  name: cosinus\n");
+  const std::string config =
+      file("five.yaml",
+           "training:\n  stesp: 10\n  batch_size: -2\nmodel:\n  layers: two\nmodle:\n  width: 8\n"
+           "schedule:\n  name: cosinus\n");
   const Outcome outcome = gradmill("train --config " + config);
   EXPECT_EQ(outcome.code, 2);
   for (const char* part : {"five.yaml:2", "five.yaml:3", "five.yaml:5", "five.yaml:6", "five.yaml:9", "did you mean"}) {
@@ -109,7 +110,8 @@ TEST_F(CliTest, ARunFromTrainingToText) {
   for (const char* part : {"flash attention", "inactive", "sample:"}) {
     EXPECT_NE(run.output.find(part), std::string::npos) << part << "\n" << run.output;
   }
-  for (const char* name : {"config.yaml", "run.json", "metrics.jsonl", "metrics.csv", "trainer_state.json", "checkpoints"}) {
+  for (const char* name :
+       {"config.yaml", "run.json", "metrics.jsonl", "metrics.csv", "trainer_state.json", "checkpoints"}) {
     EXPECT_TRUE(fs::exists(folder_ / "work/run" / name)) << name;
   }
   const Outcome eval = gradmill("eval run");
@@ -132,7 +134,8 @@ TEST_F(CliTest, ResumeSaysWhatChanged) {
   EXPECT_NE(again.output.find("--resume auto"), std::string::npos) << again.output;
   const Outcome more = gradmill("train --resume run training.steps=20 training.batch_size=6");
   EXPECT_EQ(more.code, 0) << more.output;
-  for (const char* part : {"resumed from step 12", "training.steps was 12, now 20", "training.batch_size was 12, now 6"}) {
+  for (const char* part :
+       {"resumed from step 12", "training.steps was 12, now 20", "training.batch_size was 12, now 6"}) {
     EXPECT_NE(more.output.find(part), std::string::npos) << part << "\n" << more.output;
   }
   EXPECT_EQ(gradmill("train --resume nowhere").code, 4);
@@ -154,8 +157,9 @@ TEST_F(CliTest, CompletionAndManualComeFromTheTables) {
   for (const char* part : {"train", "--resume", "training.batch_size=", "experiment=shakespeare_cpu"}) {
     EXPECT_NE(bash.output.find(part), std::string::npos) << part;
   }
-  const Outcome words = gradmill("completion bash > ../c.sh; bash -c '. ../c.sh; COMP_WORDS=(gradmill train training.st); "
-                                 "COMP_CWORD=2; _gradmill; echo ${COMPREPLY[@]}' 2>/dev/null; true");
+  const Outcome words = gradmill(
+      "completion bash > ../c.sh; bash -c '. ../c.sh; COMP_WORDS=(gradmill train training.st); "
+      "COMP_CWORD=2; _gradmill; echo ${COMPREPLY[@]}' 2>/dev/null; true");
   EXPECT_NE(words.output.find("training.steps="), std::string::npos) << words.output;
   const Outcome man = gradmill("man");
   EXPECT_EQ(man.code, 0);
@@ -165,11 +169,13 @@ TEST_F(CliTest, CompletionAndManualComeFromTheTables) {
 }
 
 TEST_F(CliTest, PlansForAGpuThatIsNotHere) {
-  const Outcome plan = gradmill("plan --device h100 --vocab 32768 machine.dtype=bf16 model.style=qwen3 model.layers=24 "
-                                "model.width=768 model.heads=12 model.kv_heads=4 model.mlp_width=2048 model.context=2048 "
-                                "training.batch_size=8");
+  const Outcome plan = gradmill(
+      "plan --device h100 --vocab 32768 machine.dtype=bf16 model.style=qwen3 model.layers=24 "
+      "model.width=768 model.heads=12 model.kv_heads=4 model.mlp_width=2048 model.context=2048 "
+      "training.batch_size=8");
   EXPECT_EQ(plan.code, 0) << plan.output;
-  for (const char* part : {"persistent", "train: saved", "layers.*.attention.qkv", "library workspaces", "matmul", "fits"}) {
+  for (const char* part :
+       {"persistent", "train: saved", "layers.*.attention.qkv", "library workspaces", "matmul", "fits"}) {
     EXPECT_NE(plan.output.find(part), std::string::npos) << part << "\n" << plan.output;
   }
 }

@@ -28,16 +28,35 @@ class KillTest : public testing::Test {
 
   // Starts `gradmill train` in `run`, resuming what is there; `fault` is for GRADMILL_FAULT.
   pid_t start(const std::string& run, const std::string& fault) const {
-    std::vector<std::string> words = {GRADMILL_BINARY, "train", "--resume", "auto", "checkpoint.dir=" + run, "data.dataset=text.txt",
-                                      "model.layers=1", "model.heads=2", "model.width=16", "model.context=16", "model.dropout=0.1",
-                                      "training.steps=40", "training.batch_size=4", "checkpoint.every_steps=5", "eval.every_steps=8",
-                                      "eval.tokens=64", "sample.tokens=0", "logging.every_steps=1", "logging.progress=off",
-                                      "machine.threads=1", "data.num_workers=1", "optimizer.ema_decay=0.9"};
+    std::vector<std::string> words = {GRADMILL_BINARY,
+                                      "train",
+                                      "--resume",
+                                      "auto",
+                                      "checkpoint.dir=" + run,
+                                      "data.dataset=text.txt",
+                                      "model.layers=1",
+                                      "model.heads=2",
+                                      "model.width=16",
+                                      "model.context=16",
+                                      "model.dropout=0.1",
+                                      "training.steps=40",
+                                      "training.batch_size=4",
+                                      "checkpoint.every_steps=5",
+                                      "eval.every_steps=8",
+                                      "eval.tokens=64",
+                                      "sample.tokens=0",
+                                      "logging.every_steps=1",
+                                      "logging.progress=off",
+                                      "machine.threads=1",
+                                      "data.num_workers=1",
+                                      "optimizer.ema_decay=0.9"};
     const pid_t child = fork();
     if (child != 0) return child;
     if (chdir(folder_.path().c_str()) != 0) _exit(99);
     if (!fault.empty()) setenv("GRADMILL_FAULT", fault.c_str(), 1);
-    if (std::freopen("/dev/null", "w", stdout) == nullptr || std::freopen((run + ".log").c_str(), "a", stderr) == nullptr) _exit(98);
+    if (std::freopen("/dev/null", "w", stdout) == nullptr ||
+        std::freopen((run + ".log").c_str(), "a", stderr) == nullptr)
+      _exit(98);
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -53,7 +72,8 @@ class KillTest : public testing::Test {
 
   void finish(const std::string& run) const {
     const int status = wait_for(start(run, ""));
-    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << run << ": status " << status << "\n" << read(run + ".log");
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << run << ": status " << status << "\n"
+                                                               << read(run + ".log");
   }
 
   std::string read(const std::filesystem::path& path) const {

@@ -14,8 +14,8 @@ namespace {
 // A small float as its standard defines it, independent of the code under test.
 struct Format {
   int mantissa_bits, bias;
-  uint32_t largest;   // bits of the largest finite value
-  bool saturates;     // else overflow is the next encoding, infinity
+  uint32_t largest;  // bits of the largest finite value
+  bool saturates;    // else overflow is the next encoding, infinity
 };
 constexpr Format kFp16{10, 15, 0x7bff, false};
 constexpr Format kBf16{7, 127, 0x7f7f, false};

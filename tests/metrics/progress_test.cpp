@@ -21,12 +21,17 @@ struct Screen {
   int width = 80;
 
   ProgressOptions options(bool terminal) {
-    return {.total_steps = 200, .num_epochs = 25, .every_steps = 10, .terminal = terminal,
-            .width = [this] { return width; }, .clock = [this] { return now; },
-            .write = [this](std::string_view bytes) {
-              text += bytes;
-              ++num_writes;
-            }};
+    return {.total_steps = 200,
+            .num_epochs = 25,
+            .every_steps = 10,
+            .terminal = terminal,
+            .width = [this] { return width; },
+            .clock = [this] { return now; },
+            .write =
+                [this](std::string_view bytes) {
+                  text += bytes;
+                  ++num_writes;
+                }};
   }
   std::string take() {
     num_writes = 0;

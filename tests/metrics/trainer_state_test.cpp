@@ -16,8 +16,12 @@ using test::read_file;
 using test::step_at;
 using test::TemporaryFolder;
 
-constexpr TrainerStateOptions kOptions{.max_steps = 20, .num_train_epochs = 3, .train_batch_size = 8,
-                                       .logging_steps = 2, .eval_steps = 4, .flops_per_token = 10};
+constexpr TrainerStateOptions kOptions{.max_steps = 20,
+                                       .num_train_epochs = 3,
+                                       .train_batch_size = 8,
+                                       .logging_steps = 2,
+                                       .eval_steps = 4,
+                                       .flops_per_token = 10};
 
 TEST(TrainerState, WritesWhatTheTrainerOfTransformersWrites) {
   const TemporaryFolder folder;
@@ -31,11 +35,26 @@ TEST(TrainerState, WritesWhatTheTrainerOfTransformersWrites) {
   const std::string text = read_file(path);
   EXPECT_TRUE(text.starts_with("{\n  \"best_global_step\": 4,\n  \"best_metric\": 1.0,\n")) << text;
   const json state = json::parse(text);
-  const std::set<std::string> keys = {
-      "best_global_step", "best_metric", "best_model_checkpoint", "epoch", "eval_steps", "global_step",
-      "is_hyper_param_search", "is_local_process_zero", "is_world_process_zero", "log_history", "logging_steps",
-      "max_steps", "num_input_tokens_seen", "num_train_epochs", "save_steps", "stateful_callbacks", "total_flos",
-      "train_batch_size", "trial_name", "trial_params"};
+  const std::set<std::string> keys = {"best_global_step",
+                                      "best_metric",
+                                      "best_model_checkpoint",
+                                      "epoch",
+                                      "eval_steps",
+                                      "global_step",
+                                      "is_hyper_param_search",
+                                      "is_local_process_zero",
+                                      "is_world_process_zero",
+                                      "log_history",
+                                      "logging_steps",
+                                      "max_steps",
+                                      "num_input_tokens_seen",
+                                      "num_train_epochs",
+                                      "save_steps",
+                                      "stateful_callbacks",
+                                      "total_flos",
+                                      "train_batch_size",
+                                      "trial_name",
+                                      "trial_params"};
   std::set<std::string> found;
   for (const auto& [key, value] : state.items()) found.insert(key);
   EXPECT_EQ(found, keys);

@@ -18,8 +18,11 @@ SessionOptions options_of(const SafeTensors& file) {
   options.num_threads = 2;
   options.train_seqs = std::stoll(file.metadata().at("batch"));
   options.context = std::stoll(file.metadata().at("context"));
-  options.adamw = {.beta1 = number("beta1"), .beta2 = number("beta2"), .eps = number("eps"),
-                   .weight_decay = number("weight_decay"), .clip = number("clip")};
+  options.adamw = {.beta1 = number("beta1"),
+                   .beta2 = number("beta2"),
+                   .eps = number("eps"),
+                   .weight_decay = number("weight_decay"),
+                   .clip = number("clip")};
   return options;
 }
 
@@ -29,8 +32,9 @@ TEST_P(CurveTest, LossesAndNormsMatch) {
   GoldenModel golden(GetParam(), "init.", options);
   const auto steps = static_cast<int64_t>(golden.number("steps"));
   const Schedule schedule{.peak = static_cast<float>(golden.number("lr")),
-                                .floor = static_cast<float>(golden.number("min_lr")),
-                                .warmup_steps = static_cast<int64_t>(golden.number("warmup")), .total_steps = steps};
+                          .floor = static_cast<float>(golden.number("min_lr")),
+                          .warmup_steps = static_cast<int64_t>(golden.number("warmup")),
+                          .total_steps = steps};
   const TensorView tokens = file.at("tokens").reshape({steps, options.train_seqs * options.context});
   const TensorView targets = file.at("targets").reshape({steps, options.train_seqs * options.context});
   for (int64_t step = 0; step < steps; ++step) {
@@ -41,7 +45,8 @@ TEST_P(CurveTest, LossesAndNormsMatch) {
     golden.session().begin_step(step, lr, batch.num_targets);
     golden.session().train_micro(batch);
     const Session::StepResult result = golden.session().end_step();
-    ASSERT_NEAR(result.loss_sum / double(batch.num_targets), file.at("losses").ptr<float>()[step], 1e-3) << "step " << step;
+    ASSERT_NEAR(result.loss_sum / double(batch.num_targets), file.at("losses").ptr<float>()[step], 1e-3)
+        << "step " << step;
     ASSERT_NEAR(result.grad_norm, file.at("grad_norms").ptr<float>()[step], 2e-3) << "step " << step;
   }
   for (ParamId id = 0; id < golden.model().params().size(); ++id) {

@@ -19,7 +19,8 @@ class LayerTest : public OpTest {
     grads_.emplace(ctx_, params_);
     for (ParamId id = 0; id < params_.size(); ++id) {
       const ParamSpec& spec = params_.spec(id);
-      std::vector<float> values = random_values(spec.numel(), 100 + static_cast<uint32_t>(id), spec.is_matrix() ? 0.4f : 0.3f);
+      std::vector<float> values =
+          random_values(spec.numel(), 100 + static_cast<uint32_t>(id), spec.is_matrix() ? 0.4f : 0.3f);
       if (spec.init == Init::ones) {
         for (float& value : values) value += 1;
       }
@@ -37,7 +38,11 @@ class LayerTest : public OpTest {
   }
 
   Pass pass() {
-    return {.ctx = ctx_, .weights = *weights_, .grads = &*grads_, .seq = seq_, .policy = SavePolicy::none(),
+    return {.ctx = ctx_,
+            .weights = *weights_,
+            .grads = &*grads_,
+            .seq = seq_,
+            .policy = SavePolicy::none(),
             .rope_table = rope_table_};
   }
 
@@ -81,9 +86,11 @@ class LayerTest : public OpTest {
 TEST_P(LayerTest, Linear) {
   const Linear layer(params_, {.name = "linear", .in = kWidth, .slices = {{"a", 10}, {"b", 9}}, .bias = true});
   build();
-  const TensorView x = matrix(1), y = tensor({kRows, 19}, DType::fp32), dy = matrix(2, 19), dx = tensor(x.shape, DType::fp32);
+  const TensorView x = matrix(1), y = tensor({kRows, 19}, DType::fp32), dy = matrix(2, 19),
+                   dx = tensor(x.shape, DType::fp32);
   Pass p = pass();
-  expect_all_gradients([&] { layer.forward(p, Operand(x), y); }, [&] { layer.backward(p, Operand(x), dy, dx); }, y, dy, x, dx);
+  expect_all_gradients([&] { layer.forward(p, Operand(x), y); }, [&] { layer.backward(p, Operand(x), dy, dx); }, y, dy,
+                       x, dx);
 }
 
 TEST_P(LayerTest, Norms) {
@@ -104,19 +111,28 @@ TEST_P(LayerTest, SelfAttention) {
     for (bool qk_norm : {false, true}) {
       if (qk_norm && !rope) continue;
       params_ = {};
-      const SelfAttention layer(params_, {.name = "attention", .width = kWidth, .heads = 4, .kv_heads = 2, .head_dim = 8,
-                                          .qkv_bias = true, .out_bias = true, .rope = rope, .qk_norm = qk_norm,
+      const SelfAttention layer(params_, {.name = "attention",
+                                          .width = kWidth,
+                                          .heads = 4,
+                                          .kv_heads = 2,
+                                          .head_dim = 8,
+                                          .qkv_bias = true,
+                                          .out_bias = true,
+                                          .rope = rope,
+                                          .qk_norm = qk_norm,
                                           .mask = {.left = 5, .right = 0}});
       build();
       make_rope_table(8);
       Pass p = pass();
-      const TensorView x = matrix(1), y = tensor(x.shape, DType::fp32), dy = matrix(2), dx = tensor(x.shape, DType::fp32);
+      const TensorView x = matrix(1), y = tensor(x.shape, DType::fp32), dy = matrix(2),
+                       dx = tensor(x.shape, DType::fp32);
       AttentionSaved saved;
       const auto forward = [&] {
         ctx_.saved.release({});
         layer.forward(p, Operand(x), saved, y);
       };
-      expect_all_gradients(forward, [&] { layer.backward(p, Operand(x), saved, dy, dx); }, y, dy, x, dx);
+      expect_all_gradients(
+          forward, [&] { layer.backward(p, Operand(x), saved, dy, dx); }, y, dy, x, dx);
     }
   }
 }
@@ -134,7 +150,8 @@ TEST_P(LayerTest, MlpOfEachActivation) {
       ctx_.saved.release({});
       layer.forward(p, Operand(x), saved, y);
     };
-    expect_all_gradients(forward, [&] { layer.backward(p, Operand(x), saved, dy, dx); }, y, dy, x, dx);
+    expect_all_gradients(
+        forward, [&] { layer.backward(p, Operand(x), saved, dy, dx); }, y, dy, x, dx);
   }
 }
 
@@ -151,10 +168,16 @@ TEST_P(LayerTest, EmbeddingWithPositions) {
 TEST_P(LayerTest, BlockWithDropout) {
   for (float probability : {0.0f, 0.3f}) {
     params_ = {};
-    Block::Options options{.norm = NormKind::layer, .norm_eps = 1e-5f, .name = "block", .dropout = probability > 0,
-                           .dropout_site = 70};
-    options.attention = {.name = "block.attention", .width = kWidth, .heads = 3, .kv_heads = 3, .head_dim = 8,
-                         .mask = {.left = -1, .right = 0}, .dropout = probability > 0, .dropout_site = 69};
+    Block::Options options{
+        .norm = NormKind::layer, .norm_eps = 1e-5f, .name = "block", .dropout = probability > 0, .dropout_site = 70};
+    options.attention = {.name = "block.attention",
+                         .width = kWidth,
+                         .heads = 3,
+                         .kv_heads = 3,
+                         .head_dim = 8,
+                         .mask = {.left = -1, .right = 0},
+                         .dropout = probability > 0,
+                         .dropout_site = 69};
     options.mlp = {.name = "block.mlp", .width = kWidth, .hidden = 30, .activation = Activation::gelu_tanh};
     const Block block(params_, options);
     build();
@@ -175,7 +198,8 @@ TEST_P(LayerTest, BlockWithDropout) {
       }
     };
     const TensorView dstream = upload(download(dy), dy.shape, DType::fp32);
-    expect_all_gradients(forward, [&] { block.backward(p, saved, dstream); }, y, dy, x, dstream);
+    expect_all_gradients(
+        forward, [&] { block.backward(p, saved, dstream); }, y, dy, x, dstream);
   }
 }
 

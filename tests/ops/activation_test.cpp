@@ -15,10 +15,13 @@ constexpr Activation kKinds[] = {Activation::gelu_erf, Activation::gelu_tanh, Ac
 double exact(Activation kind, double x) {
   switch (kind) {
     case Activation::gelu_erf:
-    case Activation::geglu_erf: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case Activation::geglu_erf:
+      return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
     case Activation::gelu_tanh:
-    case Activation::geglu_tanh: return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::swiglu: return x / (1 + std::exp(-x));
+    case Activation::geglu_tanh:
+      return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::swiglu:
+      return x / (1 + std::exp(-x));
   }
   return NAN;
 }
@@ -33,9 +36,11 @@ class ActivationTest : public OpTest {
   Problem make(Activation kind, DType type, int64_t rows = kRows, int64_t cols = kCols) {
     const int64_t width = is_gated(kind) ? 2 * cols : cols;
     Problem p;
-    p.forward = {.kind = kind, .x = upload(random_values(rows * width, 1, 4, dtype()), {rows, width}, type),
+    p.forward = {.kind = kind,
+                 .x = upload(random_values(rows * width, 1, 4, dtype()), {rows, width}, type),
                  .y = Operand(tensor({rows, cols}, type))};
-    p.backward = {.kind = kind, .x = p.forward.x,
+    p.backward = {.kind = kind,
+                  .x = p.forward.x,
                   .dy = upload(random_values(rows * cols, 2, 1, dtype()), {rows, cols}, type),
                   .dx = tensor({rows, width}, type)};
     return p;
@@ -129,7 +134,8 @@ TEST_P(ActivationFp32, CentralDifferences) {
   for (Activation kind : kKinds) {
     const Problem p = make(kind, DType::fp32, 7, 37);
     activation_backward(ctx_, p.backward);
-    const GradientCheck check{.forward = [&] { activation_forward(ctx_, p.forward); }, .output = p.forward.y.plain,
+    const GradientCheck check{.forward = [&] { activation_forward(ctx_, p.forward); },
+                              .output = p.forward.y.plain,
                               .doutput = download(p.backward.dy)};
     expect_gradient(check, p.forward.x, download(p.backward.dx), "x");
   }
@@ -140,8 +146,10 @@ struct Accuracy {
   Activation kind;
   float lowest, ulps;
 };
-constexpr Accuracy kAccuracies[] = {{Activation::gelu_erf, -12, 6}, {Activation::gelu_erf, -7, 3.5f},
-                                    {Activation::gelu_tanh, -5, 20}, {Activation::gelu_tanh, -1, 5},
+constexpr Accuracy kAccuracies[] = {{Activation::gelu_erf, -12, 6},
+                                    {Activation::gelu_erf, -7, 3.5f},
+                                    {Activation::gelu_tanh, -5, 20},
+                                    {Activation::gelu_tanh, -1, 5},
                                     {Activation::swiglu, -80, 3}};
 
 TEST_P(ActivationFp32, AccurateOverTheWholeRange) {
@@ -156,8 +164,8 @@ TEST_P(ActivationFp32, AccurateOverTheWholeRange) {
 }
 
 TEST_P(ActivationFp32, FarFromZero) {
-  const std::vector<float> x = {-5.5f, -8, -12, -14,  -15, -20,  -90,   -180, -300,
-                                -1000, -1e6f, 20, 90, 180, 300, 1000, 1e6f, 0};
+  const std::vector<float> x = {-5.5f, -8,    -12, -14, -15, -20, -90,  -180, -300,
+                                -1000, -1e6f, 20,  90,  180, 300, 1000, 1e6f, 0};
   for (Activation kind : kKinds) {
     const std::vector<float> y = values(kind, x);
     for (size_t i = 0; i < x.size(); ++i) {

@@ -50,10 +50,15 @@ class AdamWTest : public OpTest {
   AdamWArgs make() {
     const std::vector<float> zero(kTotal);
     const TensorView compute = dtype() == DType::fp32 ? TensorView{} : tensor({kTotal}, dtype());
-    return {.master = upload(random_values(kTotal, 1), {kTotal}, DType::fp32), .compute = compute,
-            .grads = upload(gradient(0), {kTotal}, DType::fp32), .m = upload(zero, {kTotal}, DType::fp32),
-            .v = upload(zero, {kTotal}, DType::fp32), .segments = kSegments, .groups = kGroups,
-            .begin = 0, .end = kTotal};
+    return {.master = upload(random_values(kTotal, 1), {kTotal}, DType::fp32),
+            .compute = compute,
+            .grads = upload(gradient(0), {kTotal}, DType::fp32),
+            .m = upload(zero, {kTotal}, DType::fp32),
+            .v = upload(zero, {kTotal}, DType::fp32),
+            .segments = kSegments,
+            .groups = kGroups,
+            .begin = 0,
+            .end = kTotal};
   }
 
   // Zero in the padding, as the trainer keeps it.

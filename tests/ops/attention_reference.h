@@ -16,9 +16,9 @@ struct AttentionCase {
   std::vector<int32_t> q_lens, kv_lens;
   int64_t heads = 1, kv_heads = 1, head_dim = 8;
   AttentionMask mask{-1, 0};
-  int64_t max_len = 0;      // 0: the longest sequence
+  int64_t max_len = 0;  // 0: the longest sequence
   bool dropout = false;
-  int64_t padding = 5;      // rows behind the last sequence
+  int64_t padding = 5;  // rows behind the last sequence
 
   static int64_t total(const std::vector<int32_t>& lens) {
     int64_t sum = 0;

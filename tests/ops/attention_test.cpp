@@ -11,30 +11,86 @@ namespace {
 
 const std::vector<AttentionCase>& cases() {
   static const std::vector<AttentionCase> all = {
-      {.name = "causal, ragged, with empty ones", .q_lens = {70, 0, 1, 130, 9, 0}, .kv_lens = {70, 0, 1, 130, 9, 0},
-       .heads = 4, .kv_heads = 2, .head_dim = 32, .padding = 13},
-      {.name = "causal, whole tiles", .q_lens = {64, 128}, .kv_lens = {64, 128}, .heads = 2, .kv_heads = 2,
+      {.name = "causal, ragged, with empty ones",
+       .q_lens = {70, 0, 1, 130, 9, 0},
+       .kv_lens = {70, 0, 1, 130, 9, 0},
+       .heads = 4,
+       .kv_heads = 2,
+       .head_dim = 32,
+       .padding = 13},
+      {.name = "causal, whole tiles",
+       .q_lens = {64, 128},
+       .kv_lens = {64, 128},
+       .heads = 2,
+       .kv_heads = 2,
        .head_dim = 64},
-      {.name = "bidirectional", .q_lens = {3, 64, 81}, .kv_lens = {3, 64, 81}, .heads = 4, .kv_heads = 1, .head_dim = 8,
-       .mask = {-1, -1}, .max_len = 200},
-      {.name = "sliding window", .q_lens = {200, 33}, .kv_lens = {200, 33}, .heads = 2, .kv_heads = 1, .head_dim = 64,
+      {.name = "bidirectional",
+       .q_lens = {3, 64, 81},
+       .kv_lens = {3, 64, 81},
+       .heads = 4,
+       .kv_heads = 1,
+       .head_dim = 8,
+       .mask = {-1, -1},
+       .max_len = 200},
+      {.name = "sliding window",
+       .q_lens = {200, 33},
+       .kv_lens = {200, 33},
+       .heads = 2,
+       .kv_heads = 1,
+       .head_dim = 64,
        .mask = {19, 0}},
-      {.name = "band", .q_lens = {100, 64, 129}, .kv_lens = {100, 64, 129}, .heads = 2, .kv_heads = 2, .head_dim = 72,
+      {.name = "band",
+       .q_lens = {100, 64, 129},
+       .kv_lens = {100, 64, 129},
+       .heads = 2,
+       .kv_heads = 2,
+       .head_dim = 72,
        .mask = {7, 7}},
       {.name = "itself and the one before", .q_lens = {66}, .kv_lens = {66}, .head_dim = 16, .mask = {1, 0}},
-      {.name = "everything after", .q_lens = {90}, .kv_lens = {90}, .heads = 2, .kv_heads = 1, .head_dim = 24,
-       .mask = {0, -1}, .padding = 0},
-      {.name = "keys from a cache", .q_lens = {1, 5, 70, 0}, .kv_lens = {130, 70, 70, 9}, .heads = 4, .kv_heads = 2,
+      {.name = "everything after",
+       .q_lens = {90},
+       .kv_lens = {90},
+       .heads = 2,
+       .kv_heads = 1,
+       .head_dim = 24,
+       .mask = {0, -1},
+       .padding = 0},
+      {.name = "keys from a cache",
+       .q_lens = {1, 5, 70, 0},
+       .kv_lens = {130, 70, 70, 9},
+       .heads = 4,
+       .kv_heads = 2,
        .head_dim = 32},
-      {.name = "keys from a cache, window", .q_lens = {67, 3}, .kv_lens = {150, 99}, .heads = 1, .kv_heads = 1,
-       .head_dim = 40, .mask = {30, 3}},
-      {.name = "queries that see nothing", .q_lens = {70, 2}, .kv_lens = {3, 0}, .heads = 2, .kv_heads = 1,
+      {.name = "keys from a cache, window",
+       .q_lens = {67, 3},
+       .kv_lens = {150, 99},
+       .heads = 1,
+       .kv_heads = 1,
+       .head_dim = 40,
+       .mask = {30, 3}},
+      {.name = "queries that see nothing",
+       .q_lens = {70, 2},
+       .kv_lens = {3, 0},
+       .heads = 2,
+       .kv_heads = 1,
        .head_dim = 8},
       {.name = "widest head", .q_lens = {20}, .kv_lens = {20}, .heads = 2, .kv_heads = 1, .head_dim = 256},
-      {.name = "dropout", .q_lens = {70, 11}, .kv_lens = {81, 11}, .heads = 2, .kv_heads = 1, .head_dim = 32,
-       .max_len = 83, .dropout = true},
-      {.name = "dropout, band", .q_lens = {130}, .kv_lens = {130}, .heads = 3, .kv_heads = 3, .head_dim = 16,
-       .mask = {9, 40}, .dropout = true},
+      {.name = "dropout",
+       .q_lens = {70, 11},
+       .kv_lens = {81, 11},
+       .heads = 2,
+       .kv_heads = 1,
+       .head_dim = 32,
+       .max_len = 83,
+       .dropout = true},
+      {.name = "dropout, band",
+       .q_lens = {130},
+       .kv_lens = {130},
+       .heads = 3,
+       .kv_heads = 3,
+       .head_dim = 16,
+       .mask = {9, 40},
+       .dropout = true},
   };
   return all;
 }
@@ -78,13 +134,21 @@ class AttentionTest : public OpTest {
       return whole.slice_rows(0, used).slice_cols(begin, begin + width);
     };
     AttentionGradArgs args;
-    args.forward = {.q = part(qkv, c.q_rows(), 0, q_cols), .k = part(qkv, c.kv_rows(), q_cols, kv_cols),
-                    .v = part(qkv, c.kv_rows(), q_cols + kv_cols, kv_cols), .out = tensor({c.q_rows(), q_cols}, type),
+    args.forward = {.q = part(qkv, c.q_rows(), 0, q_cols),
+                    .k = part(qkv, c.kv_rows(), q_cols, kv_cols),
+                    .v = part(qkv, c.kv_rows(), q_cols + kv_cols, kv_cols),
+                    .out = tensor({c.q_rows(), q_cols}, type),
                     .lse = tensor({c.heads, c.q_rows()}, DType::fp32),
-                    .seq = {.cu_q = upload(offsets(c.q_lens)), .cu_kv = upload(offsets(c.kv_lens)),
-                            .max_seqs = static_cast<int64_t>(c.q_lens.size()), .max_len = c.longest()},
-                    .heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim,
-                    .scale = 1 / std::sqrt(static_cast<float>(c.head_dim)), .mask = c.mask, .dropout = c.dropout,
+                    .seq = {.cu_q = upload(offsets(c.q_lens)),
+                            .cu_kv = upload(offsets(c.kv_lens)),
+                            .max_seqs = static_cast<int64_t>(c.q_lens.size()),
+                            .max_len = c.longest()},
+                    .heads = c.heads,
+                    .kv_heads = c.kv_heads,
+                    .head_dim = c.head_dim,
+                    .scale = 1 / std::sqrt(static_cast<float>(c.head_dim)),
+                    .mask = c.mask,
+                    .dropout = c.dropout,
                     .dropout_site = 67};
     args.dout = upload(in.dout, {c.q_rows(), q_cols}, type);
     args.dq = part(dqkv, c.q_rows(), 0, q_cols);
@@ -144,8 +208,14 @@ TEST_P(AttentionTest, BitsDoNotDependOnThreads) {
 
 // Sequences see neither their neighbours nor, through dropout's coordinates, how the batch was split.
 TEST_P(AttentionTest, MicroBatchesHaveTheBitsOfTheWhole) {
-  AttentionCase whole{.name = "split", .q_lens = {70, 33, 0, 90}, .kv_lens = {70, 33, 0, 90}, .heads = 4, .kv_heads = 2,
-                      .head_dim = 32, .dropout = true, .padding = 0};
+  AttentionCase whole{.name = "split",
+                      .q_lens = {70, 33, 0, 90},
+                      .kv_lens = {70, 33, 0, 90},
+                      .heads = 4,
+                      .kv_heads = 2,
+                      .head_dim = 32,
+                      .dropout = true,
+                      .padding = 0};
   const AttentionInputs in = inputs(whole, dtype());
   const AttentionResult expected = run(make(whole, in, dtype()));
   AttentionResult joined;
@@ -192,13 +262,19 @@ class AttentionGradients : public AttentionTest {};
 TEST_P(AttentionGradients, CentralDifferences) {
   use_threads(1);
   for (bool dropout : {false, true}) {
-    const AttentionCase c{.name = "gradient", .q_lens = {9, 17}, .kv_lens = {9, 20}, .heads = 2, .kv_heads = 1,
-                          .mask = {10, 1}, .dropout = dropout, .padding = 0};
+    const AttentionCase c{.name = "gradient",
+                          .q_lens = {9, 17},
+                          .kv_lens = {9, 20},
+                          .heads = 2,
+                          .kv_heads = 1,
+                          .mask = {10, 1},
+                          .dropout = dropout,
+                          .padding = 0};
     const AttentionInputs in = inputs(c, DType::fp32);
     const AttentionGradArgs args = make(c, in, DType::fp32);
     const AttentionResult result = run(args);
-    const GradientCheck check{.forward = [&] { attention_forward(ctx_, args.forward); }, .output = args.forward.out,
-                              .doutput = in.dout};
+    const GradientCheck check{
+        .forward = [&] { attention_forward(ctx_, args.forward); }, .output = args.forward.out, .doutput = in.dout};
     expect_gradient(check, args.forward.q, result.dq, "q");
     expect_gradient(check, args.forward.k, result.dk, "k");
     expect_gradient(check, args.forward.v, result.dv, "v");
@@ -215,9 +291,16 @@ TEST_P(AttentionGradients, CostCountsWhatTheMaskLeaves) {
     const TensorView q(nullptr, DType::fp32, {12 * queries, 4 * 32}), kv(nullptr, DType::fp32, {12 * 64, 2 * 32});
     const TensorView cu(nullptr, DType::int32, {13});
     const TensorView lse(nullptr, DType::fp32, {4, 12 * queries});
-    attention_forward(dry, {.q = q, .k = kv, .v = kv, .out = q, .lse = lse,
-                            .seq = {.cu_q = cu, .cu_kv = cu, .max_seqs = 12, .max_len = 64}, .heads = 4, .kv_heads = 2,
-                            .head_dim = 32, .mask = mask});
+    attention_forward(dry, {.q = q,
+                            .k = kv,
+                            .v = kv,
+                            .out = q,
+                            .lse = lse,
+                            .seq = {.cu_q = cu, .cu_kv = cu, .max_seqs = 12, .max_len = 64},
+                            .heads = 4,
+                            .kv_heads = 2,
+                            .head_dim = 32,
+                            .mask = mask});
     return ledger.total().flops / (4.0 * 12 * 4 * 32);  // weights of one head
   };
   EXPECT_EQ(flops({-1, -1}, 64), 64 * 64);

@@ -51,7 +51,8 @@ class CrossEntropyTest : public OpTest {
   CrossEntropyArgs make(int64_t rows, int64_t size, float spread = 6) {
     targets_ = some_targets(rows, size);
     return {.logits = upload(random_values(rows * size, 1, spread, dtype()), {rows, size}, dtype()),
-            .targets = upload(targets_), .losses = tensor({rows}, DType::fp32)};
+            .targets = upload(targets_),
+            .losses = tensor({rows}, DType::fp32)};
   }
 
   // Relative to the largest gradient there can be; in fp32 the exponentials' few ulp show, else only the last rounding.
@@ -167,8 +168,8 @@ TEST_P(CrossEntropyFp32, CentralDifferences) {
   args.write_grad = false;
   with_grad.logits = upload(download(args.logits), args.logits.shape, DType::fp32);
   cross_entropy(ctx_, with_grad);
-  const GradientCheck check{.forward = [&] { cross_entropy(ctx_, args); }, .output = args.losses,
-                            .doutput = std::vector<float>(7, 1.0f)};
+  const GradientCheck check{
+      .forward = [&] { cross_entropy(ctx_, args); }, .output = args.losses, .doutput = std::vector<float>(7, 1.0f)};
   expect_gradient(check, args.logits, download(with_grad.logits), "logits");
 }
 

@@ -108,8 +108,8 @@ TEST_P(DropoutGradients, TheGradientIsTheSameOp) {
   const TensorView y = tensor({5, 37}, DType::fp32), dx = tensor({5, 37}, DType::fp32);
   const TensorView dy = upload(random_values(5 * 37, 3), {5, 37}, DType::fp32);
   dropout(ctx_, {.x = dy, .y = dx, .site = 5});
-  const GradientCheck check{.forward = [&] { dropout(ctx_, {.x = x, .y = y, .site = 5}); },
-                            .output = y, .doutput = download(dy)};
+  const GradientCheck check{
+      .forward = [&] { dropout(ctx_, {.x = x, .y = y, .site = 5}); }, .output = y, .doutput = download(dy)};
   expect_gradient(check, x, download(dx), "x");
 }
 

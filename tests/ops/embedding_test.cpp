@@ -24,13 +24,19 @@ class EmbeddingTest : public OpTest {
   }
 
   EmbeddingArgs forward(DType type) {
-    return {.indices = upload(indices_), .table = matrix(kEntries, 1, type), .position_indices = upload(positions_),
-            .position_table = matrix(kPositions, 2, type), .y = tensor({kTokens, kCols}, type), .scale = 3};
+    return {.indices = upload(indices_),
+            .table = matrix(kEntries, 1, type),
+            .position_indices = upload(positions_),
+            .position_table = matrix(kPositions, 2, type),
+            .y = tensor({kTokens, kCols}, type),
+            .scale = 3};
   }
 
   EmbeddingGradArgs backward() {
-    return {.indices = upload(indices_), .dy = matrix(kTokens, 3, dtype()),
-            .dtable = tensor({kEntries, kCols}, DType::fp32), .scale = 3};
+    return {.indices = upload(indices_),
+            .dy = matrix(kTokens, 3, dtype()),
+            .dtable = tensor({kEntries, kCols}, DType::fp32),
+            .scale = 3};
   }
 
   bool used(size_t entry) const {
@@ -162,8 +168,8 @@ TEST_P(EmbeddingGradients, CentralDifferences) {
   const EmbeddingArgs args = forward(DType::fp32);
   EmbeddingGradArgs grad = backward();
   embedding_backward(ctx_, grad);
-  const GradientCheck check{.forward = [&] { embedding_forward(ctx_, args); }, .output = args.y,
-                            .doutput = download(grad.dy)};
+  const GradientCheck check{
+      .forward = [&] { embedding_forward(ctx_, args); }, .output = args.y, .doutput = download(grad.dy)};
   expect_gradient(check, args.table, download(grad.dtable), "table");
   grad.indices = args.position_indices;
   grad.dtable = tensor({kPositions, kCols}, DType::fp32);

@@ -18,7 +18,9 @@ class MatmulTest : public OpTest {
     const Shape a = transpose_a ? Shape{k, m} : Shape{m, k}, b = transpose_b ? Shape{n, k} : Shape{k, n};
     return {.a = upload(random_values(m * k, 1, 1, dtype()), a, dtype()),
             .b = upload(random_values(k * n, 2, 1, dtype()), b, dtype()),
-            .c = tensor({m, n}, c_type), .transpose_a = transpose_a, .transpose_b = transpose_b};
+            .c = tensor({m, n}, c_type),
+            .transpose_a = transpose_a,
+            .transpose_b = transpose_b};
   }
 
   // In double, of the values the op sees; `old` is c before.

@@ -17,17 +17,33 @@ class NormTest : public OpTest {
  protected:
   // The same values for every dtype: rounded to the test's dtype, then stored as `type`.
   Problem make(NormKind kind, DType type) {
-    const auto matrix = [&](uint32_t seed) { return upload(random_values(kRows * kCols, seed, 2, dtype()), {kRows, kCols}, type); };
+    const auto matrix = [&](uint32_t seed) {
+      return upload(random_values(kRows * kCols, seed, 2, dtype()), {kRows, kCols}, type);
+    };
     const auto vector = [&](uint32_t seed) { return upload(random_values(kCols, seed, 1, dtype()), {kCols}, type); };
     const bool layer = kind == NormKind::layer;
     Problem s;
-    s.forward = {.kind = kind, .x = matrix(1), .delta = matrix(2), .weight = vector(3),
-                 .bias = layer ? vector(4) : TensorView{}, .sum = tensor({kRows, kCols}, type),
-                 .mean = layer ? tensor({kRows}, DType::fp32) : TensorView{}, .rstd = tensor({kRows}, DType::fp32),
-                 .y = Operand(tensor({kRows, kCols}, type)), .eps = 1e-5f, .weight_offset = layer ? 0.0f : 1.0f};
-    s.backward = {.kind = kind, .sum = s.forward.sum, .mean = s.forward.mean, .rstd = s.forward.rstd,
-                  .weight = s.forward.weight, .dy = matrix(5), .dresidual = {}, .dx = tensor({kRows, kCols}, type),
-                  .dweight = tensor({kCols}, DType::fp32), .dbias = layer ? tensor({kCols}, DType::fp32) : TensorView{},
+    s.forward = {.kind = kind,
+                 .x = matrix(1),
+                 .delta = matrix(2),
+                 .weight = vector(3),
+                 .bias = layer ? vector(4) : TensorView{},
+                 .sum = tensor({kRows, kCols}, type),
+                 .mean = layer ? tensor({kRows}, DType::fp32) : TensorView{},
+                 .rstd = tensor({kRows}, DType::fp32),
+                 .y = Operand(tensor({kRows, kCols}, type)),
+                 .eps = 1e-5f,
+                 .weight_offset = layer ? 0.0f : 1.0f};
+    s.backward = {.kind = kind,
+                  .sum = s.forward.sum,
+                  .mean = s.forward.mean,
+                  .rstd = s.forward.rstd,
+                  .weight = s.forward.weight,
+                  .dy = matrix(5),
+                  .dresidual = {},
+                  .dx = tensor({kRows, kCols}, type),
+                  .dweight = tensor({kCols}, DType::fp32),
+                  .dbias = layer ? tensor({kCols}, DType::fp32) : TensorView{},
                   .weight_offset = s.forward.weight_offset};
     return s;
   }
@@ -50,7 +66,8 @@ TEST_P(NormTest, MatchesFp32) {
     norm_backward(ctx_, narrow.backward);
     norm_backward(ctx_, wide.backward);
     expect_reduction(download(narrow.backward.dx), download(wide.backward.dx), dtype(), 1, 2, "dx");
-    expect_reduction(download(narrow.backward.dweight), download(wide.backward.dweight), DType::fp32, kRows, 2, "dweight");
+    expect_reduction(download(narrow.backward.dweight), download(wide.backward.dweight), DType::fp32, kRows, 2,
+                     "dweight");
   }
 }
 
@@ -60,7 +77,8 @@ TEST_P(NormGradients, CentralDifferences) {
     Problem s = make(kind, DType::fp32);
     norm_forward(ctx_, s.forward);
     norm_backward(ctx_, s.backward);
-    const GradientCheck check{.forward = [&] { norm_forward(ctx_, s.forward); }, .output = s.forward.y.plain,
+    const GradientCheck check{.forward = [&] { norm_forward(ctx_, s.forward); },
+                              .output = s.forward.y.plain,
                               .doutput = download(s.backward.dy)};
     expect_gradient(check, s.forward.x, download(s.backward.dx), "x");
     expect_gradient(check, s.forward.delta, download(s.backward.dx), "delta");

@@ -32,9 +32,15 @@ class RopeTest : public OpTest {
     std::vector<int32_t> positions;
     for (int32_t row = 0; row < kRows; ++row) positions.push_back((row * 7 + 3) % int32_t{kPositions});
     Problem s;
-    s.forward = {.in = packed(1), .out = tensor({kRows, cols}, type), .positions = upload(positions),
-                 .cos_sin = upload(angles(head_dim), {kPositions, head_dim}, DType::fp32), .heads = kHeads,
-                 .kv_heads = kKvHeads, .head_dim = head_dim, .eps = 1e-5f, .weight_offset = 0.5f};
+    s.forward = {.in = packed(1),
+                 .out = tensor({kRows, cols}, type),
+                 .positions = upload(positions),
+                 .cos_sin = upload(angles(head_dim), {kPositions, head_dim}, DType::fp32),
+                 .heads = kHeads,
+                 .kv_heads = kKvHeads,
+                 .head_dim = head_dim,
+                 .eps = 1e-5f,
+                 .weight_offset = 0.5f};
     s.backward = {.dout = packed(2), .din = tensor({kRows, width}, type).slice_cols(0, cols)};
     if (normed) {
       s.forward.q_weight = weight(3), s.forward.k_weight = weight(4);
@@ -179,7 +185,8 @@ TEST_P(RopeGradients, CentralDifferences) {
     const Problem s = make(36, normed, DType::fp32);
     rope_forward(ctx_, s.forward);
     rope_backward(ctx_, s.backward);
-    const GradientCheck check{.forward = [&] { rope_forward(ctx_, s.forward); }, .output = s.forward.out,
+    const GradientCheck check{.forward = [&] { rope_forward(ctx_, s.forward); },
+                              .output = s.forward.out,
                               .doutput = download(s.backward.dout)};
     expect_gradient(check, s.forward.in, download(s.backward.din), "in");
     if (!normed) continue;

@@ -18,7 +18,8 @@ TEST_P(ScatterRowsTest, WritesTheNamedRowsAndNothingElse) {
     for (size_t col = 0; col < 33; ++col) expected[to + col] = values[row * 50 + 9 + col];
   }
   const TensorView around = upload(std::vector<float>(7 * 40, 7), {7, 40}, dtype());
-  scatter_rows(ctx_, {.from = upload(values, {3, 50}, dtype()).slice_cols(9, 42), .indices = upload(indices),
+  scatter_rows(ctx_, {.from = upload(values, {3, 50}, dtype()).slice_cols(9, 42),
+                      .indices = upload(indices),
                       .to = around.slice_cols(2, 35)});
   expect_same_bits(download(around), expected, "scattered");
 }

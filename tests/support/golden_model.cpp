@@ -56,7 +56,8 @@ std::vector<float> GoldenModel::stored(const std::string& prefix, ParamId id) co
   return values;
 }
 
-MicroBatch batch_of(const TensorView& tokens, const TensorView& targets, int64_t seqs, int64_t length, int64_t context) {
+MicroBatch batch_of(const TensorView& tokens, const TensorView& targets, int64_t seqs, int64_t length,
+                    int64_t context) {
   MicroBatch batch;
   const auto rows = static_cast<size_t>(token_capacity(seqs * context));
   batch.tokens.assign(rows, 0);

@@ -13,10 +13,14 @@ constexpr size_t kArenaBytes = size_t{8} << 20;
 template <class Visit>
 void visit_dtype(DType dtype, Visit&& visit) {
   switch (dtype) {
-    case DType::fp32: return visit(float{});
-    case DType::bf16: return visit(Bf16{});
-    case DType::fp16: return visit(Fp16{});
-    default: FAIL() << "no test values of type " << name_of(dtype);
+    case DType::fp32:
+      return visit(float{});
+    case DType::bf16:
+      return visit(Bf16{});
+    case DType::fp16:
+      return visit(Fp16{});
+    default:
+      FAIL() << "no test values of type " << name_of(dtype);
   }
 }
 
@@ -76,9 +80,7 @@ void OpTest::use_threads(int num_threads) {
   ctx_.pool = pool_.get();
 }
 
-TensorView OpTest::tensor(const Shape& shape, DType dtype) {
-  return ctx_.alloc(ctx_.persistent, shape, dtype, "test");
-}
+TensorView OpTest::tensor(const Shape& shape, DType dtype) { return ctx_.alloc(ctx_.persistent, shape, dtype, "test"); }
 
 TensorView OpTest::upload(std::span<const float> values, const Shape& shape, DType dtype) {
   TensorView view = tensor(shape, dtype);
@@ -111,7 +113,8 @@ void expect_within_ulps(std::span<const float> actual, std::span<const float> ex
   for (size_t i = 0; i < actual.size(); ++i) {
     const float ulp = epsilon_of(dtype) * std::max(std::fabs(expected[i]), smallest_normal(dtype));
     if (!(std::fabs(actual[i] - expected[i]) <= count * ulp)) {
-      ADD_FAILURE() << what << "[" << i << "] is " << actual[i] << ", expected " << expected[i] << " within " << count << " ulp";
+      ADD_FAILURE() << what << "[" << i << "] is " << actual[i] << ", expected " << expected[i] << " within " << count
+                    << " ulp";
       return;
     }
   }
@@ -158,7 +161,8 @@ void expect_gradient(const GradientCheck& check, const TensorView& input, std::s
     double sum = 0;
     size_t i = 0;
     for (int64_t r = 0; r < check.output.rows(); ++r) {
-      for (int64_t c = 0; c < check.output.cols(); ++c) sum += double(check.output.row<float>(r)[c]) * check.doutput[i++];
+      for (int64_t c = 0; c < check.output.cols(); ++c)
+        sum += double(check.output.row<float>(r)[c]) * check.doutput[i++];
     }
     return sum;
   };

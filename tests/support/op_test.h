@@ -72,7 +72,7 @@ void expect_same_bits(std::span<const float> actual, std::span<const float> expe
 // output * doutput in double. Passes when ‖difference‖ <= tolerance * ‖numeric‖ over those elements.
 struct GradientCheck {
   std::function<void()> forward;
-  TensorView output;               // what forward writes
+  TensorView output;  // what forward writes
   std::vector<float> doutput;
   double step = 1e-2;
   double tolerance = 5e-3;

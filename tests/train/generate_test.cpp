@@ -71,7 +71,8 @@ class FullForward {
     const TensorView ids = ints(window), positions = ints(std::vector<int32_t>(window.size()));
     std::iota(positions.ptr<int32_t>(), positions.ptr<int32_t>() + rows, 0);
     const TensorView offsets = ints(std::vector<int32_t>{0, static_cast<int32_t>(rows)});
-    Pass pass{.ctx = ctx_, .weights = session.weights(),
+    Pass pass{.ctx = ctx_,
+              .weights = session.weights(),
               .seq = {.positions = positions, .cu_q = offsets, .cu_kv = offsets, .max_seqs = 1, .max_len = rows},
               .rope_table = model.make_rope_table(ctx_)};
     const DType dtype = session.weights().dtype();

@@ -97,8 +97,10 @@ TEST_P(SessionTest, PlanEqualsUseToTheByte) {
         EXPECT_EQ(result.use.persistent, result.plan.persistent.bytes);
         for (int p = 0; p < kNumPhases; ++p) {
           const PhasePlan& plan = result.plan.phases[static_cast<size_t>(p)];
-          EXPECT_EQ(result.use.phases[p].saved, plan.saved.bytes) << name_of(static_cast<Phase>(p)) << " " << policy << " " << dtype;
-          EXPECT_EQ(result.use.phases[p].scratch, plan.scratch.bytes) << name_of(static_cast<Phase>(p)) << " " << policy << " " << dtype;
+          EXPECT_EQ(result.use.phases[p].saved, plan.saved.bytes)
+              << name_of(static_cast<Phase>(p)) << " " << policy << " " << dtype;
+          EXPECT_EQ(result.use.phases[p].scratch, plan.scratch.bytes)
+              << name_of(static_cast<Phase>(p)) << " " << policy << " " << dtype;
         }
       }
     }
@@ -210,7 +212,8 @@ TEST_P(SessionTest, FiftyInjectedNaNsAreSeenAndNamed) {
   const Transformer model(model_spec(config, kVocab));
   Session session(model, session_options(config));
   TrainLoader loader(ids, in_line(config));
-  const char* kNames[] = {"layers.0.mlp.down.weight", "layers.1.attention.out.weight", "norm.weight", "embedding.tokens.weight"};
+  const char* kNames[] = {"layers.0.mlp.down.weight", "layers.1.attention.out.weight", "norm.weight",
+                          "embedding.tokens.weight"};
   const char* kWhere[] = {"'layers.0'", "'layers.1'", "'norm'", "'embedding'"};
   for (int i = 0; i < 50; ++i) {
     const StepBatch batch = loader.next();
@@ -231,7 +234,8 @@ TEST_P(SessionTest, FiftyInjectedNaNsAreSeenAndNamed) {
     EXPECT_FALSE(std::isfinite(result.loss_sum) && std::isfinite(result.grad_norm)) << i;
     expect_same_bits(session.weights().get(witness), before, "weights");
     const std::string named = session.diagnose(batch);
-    EXPECT_NE(named.find(in_gradient ? "'layers.0.attention.qkv.weight'" : kWhere[i % 5]), std::string::npos) << i << ": " << named;
+    EXPECT_NE(named.find(in_gradient ? "'layers.0.attention.qkv.weight'" : kWhere[i % 5]), std::string::npos)
+        << i << ": " << named;
     if (!in_gradient) {
       EXPECT_NE(named.find("sample 0"), std::string::npos) << named;
       session.weights().set(session.context(), id, good.data());
@@ -273,7 +277,8 @@ TEST_P(SessionTest, AnySplitOfABatchHasTheSameGradient) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Styles, SessionTest, testing::Values("gpt2", "qwen3"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Styles, SessionTest, testing::Values("gpt2", "qwen3"),
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace gradmill::test

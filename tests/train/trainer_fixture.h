@@ -67,9 +67,12 @@ class TrainerTest : public testing::Test {
     std::filesystem::create_directories(run_folder);
     CheckpointStore store(run_folder);
     Trainer trainer(config_, load_run_data(config_));
-    trainer.attach({.metrics = &result.recorder, .store = &store,
-                    .stop_requested = [&] { return stop_after > 0 && static_cast<int64_t>(result.recorder.steps.size()) >= stop_after; },
-                    .note = [&](const std::string& line) { result.notes.push_back(line); }});
+    trainer.attach(
+        {.metrics = &result.recorder,
+         .store = &store,
+         .stop_requested =
+             [&] { return stop_after > 0 && static_cast<int64_t>(result.recorder.steps.size()) >= stop_after; },
+         .note = [&](const std::string& line) { result.notes.push_back(line); }});
     if (resume) trainer.resume(store.newest().value());
     result.outcome = trainer.run();
     const TensorView flat = trainer.session().weights().flat_master();

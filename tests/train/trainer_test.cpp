@@ -147,7 +147,8 @@ TEST(Sampler, FollowsTheLogits) {
   const std::vector<float> logits = {0.0f, 3.0f, 1.0f, 3.0f};
   EXPECT_EQ(sample_token(logits, {.temperature = 0}, 0), 1);
   std::vector<int> counts(4);
-  for (int64_t i = 0; i < 4000; ++i) ++counts[static_cast<size_t>(sample_token(logits, {.temperature = 1, .seed = 3}, i))];
+  for (int64_t i = 0; i < 4000; ++i)
+    ++counts[static_cast<size_t>(sample_token(logits, {.temperature = 1, .seed = 3}, i))];
   const double total = std::exp(0.0) + 2 * std::exp(3.0) + std::exp(1.0);
   for (size_t token = 0; token < 4; ++token) {
     EXPECT_NEAR(counts[token] / 4000.0, std::exp(logits[token]) / total, 0.02) << token;
