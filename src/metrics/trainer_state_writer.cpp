@@ -150,6 +150,8 @@ void TrainerStateWriter::checkpoint(int64_t step, const std::string& path) {
 void TrainerStateWriter::rewind(int64_t step) { state_->cut(step); }
 
 void TrainerStateWriter::finish(const RunSummary& summary) {
+  state_->step = summary.step;
+  state_->epoch = summary.epoch;
   if (summary.status == RunStatus::completed) {
     state_->history.push_back({{"epoch", summary.epoch},
                                {"step", summary.step},

@@ -32,7 +32,9 @@ nlohmann::json gpt2_config(const TransformerSpec& spec) {
           {"layer_norm_epsilon", spec.norm_eps},
           {"resid_pdrop", 0.0},
           {"embd_pdrop", 0.0},
-          {"attn_pdrop", 0.0}};
+          {"attn_pdrop", 0.0},
+          {"bos_token_id", nullptr},
+          {"eos_token_id", nullptr}};
 }
 
 nlohmann::json qwen3_config(const TransformerSpec& spec) {

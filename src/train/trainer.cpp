@@ -85,6 +85,7 @@ void Trainer::step_once() {
   }
   epoch_seconds_ += step_seconds_;
   run_seconds_ += step_seconds_;
+  ++process_steps_;
   report_step(batch, result, lr, stall / step_seconds_);
   const bool diverged = !std::isfinite(last_loss_) || (!result.finite && !guard_.is_spike(state_, last_loss_));
   if (diverged)
@@ -301,7 +302,9 @@ RunSummary Trainer::summary(RunStatus status) const {
           .train_loss = state_.finite_steps > 0 ? state_.loss_total / steps : kUnknown,
           .best_eval_loss = evaluated ? state_.best_loss : kUnknown,
           .best_step = state_.best_step,
-          .seconds = run_seconds_};
+          .seconds = run_seconds_,
+          .samples_per_s = double(config_.training.batch_size) * double(process_steps_) / run_seconds_,
+          .steps_per_s = double(process_steps_) / run_seconds_};
 }
 
 // Starts from a line break (or whatever the text starts with), as a reader would.

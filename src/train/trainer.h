@@ -83,7 +83,9 @@ class Trainer {
   std::unique_ptr<TrainLoader> loader_;
   double flops_per_micro_batch_ = 0, peak_flops_ = 1;
   double last_loss_ = kUnknown;
+  // Of this process alone: times are not part of a run's state.
   double step_seconds_ = 0, epoch_seconds_ = 0, run_seconds_ = 0;
+  int64_t process_steps_ = 0;
 };
 
 }  // namespace gradmill
