@@ -11,6 +11,13 @@
 namespace gradmill::test {
 namespace {
 
+#ifdef __SANITIZE_THREAD__
+constexpr bool kThreadSanitizer = true;
+#else
+constexpr bool kThreadSanitizer = false;
+#endif
+
+
 class SafeTensorsWriterTest : public StoreTest {
  protected:
   FileRecord write(const std::vector<NamedTensor>& tensors, FileOps& ops = real_file_ops()) {
@@ -128,7 +135,10 @@ TEST_F(SafeTensorsWriterTest, CopiesWithoutKeepingTheFileInMemory) {
   const SafeTensors file(path_);
   const size_t before = resident_bytes();
   file.copy_to("x", {back.data(), DType::int32, {kCount}});
-  EXPECT_LT(resident_bytes(), before + (size_t{16} << 20));
+  // ThreadSanitizer keeps four bytes of its own for each one that is touched.
+  if (!kThreadSanitizer) {
+    EXPECT_LT(resident_bytes(), before + (size_t{16} << 20));
+  }
   EXPECT_EQ(back, values);
   EXPECT_EQ(file.at("x").ptr<int32_t>()[kCount - 1], 8) << "the view is still there";
 }
