@@ -38,7 +38,7 @@ class ParamTable {
 
   int64_t size() const { return static_cast<int64_t>(specs_.size()); }
   const ParamSpec& spec(ParamId id) const { return specs_[static_cast<size_t>(id)]; }
-  // Throws a usage error that names the closest known parameters.
+  // Throws a usage error when there is none.
   ParamId find(std::string_view name) const;
   const std::vector<Segment>& segments() const { return segments_; }
   // The parameter's segment, or null when it is frozen.

@@ -39,11 +39,7 @@ LoadedRun::LoadedRun(const std::filesystem::path& path) : config_(read_config(pa
   vocab_ = CharVocab::from_text(state_.vocabulary);
   model_ = std::make_unique<Transformer>(model_spec(config_, vocab_.size()));
   session_ = std::make_unique<Session>(*model_, session_options(config_));
-  load_model_tensors(checkpoint.tensors(kModelFile), *model_, session_->weights());
-  for (const Session::StateTensor& tensor : session_->optimizer_state()) {
-    checkpoint.tensors(kStateFile).copy_to(tensor.name, tensor.view);
-  }
-  session_->restored(state_.updates);
+  load_session(checkpoint, *model_, *session_, state_.updates);
   // Averages, where a run keeps them, are what it is judged by.
   if (session_->has_average()) session_->exchange_average();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/model_folder.h"
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 namespace gradmill {
@@ -71,6 +72,19 @@ void load_model_tensors(const SafeTensors& file, const Transformer& model, const
   visit_tensors(model, weights, [&](const HfTensor& tensor, const TensorView& view) {
     file.copy_to(tensor.name, view, tensor.transposed);
   });
+}
+
+void load_session(const Checkpoint& checkpoint, const Transformer& model, Session& session, uint32_t updates) {
+  load_model_tensors(checkpoint.tensors(kModelFile), model, session.weights());
+  const SafeTensors& file = checkpoint.tensors(kStateFile);
+  for (const Session::StateTensor& tensor : session.optimizer_state()) {
+    if (tensor.name == Session::kAverageName && !file.contains(tensor.name)) {
+      std::memcpy(tensor.view.data, session.weights().flat_master().data, tensor.view.bytes());
+    } else {
+      file.copy_to(tensor.name, tensor.view);
+    }
+  }
+  session.restored(updates);
 }
 
 std::string model_config_json(const TransformerSpec& spec) {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/safetensors_writer.h"
 #include "models/hf_names.h"
-#include "nn/params.h"
+#include "train/session.h"
 
 namespace gradmill {
 
@@ -21,6 +21,9 @@ HfFamily family_of(const TransformerSpec& spec);
 std::vector<NamedTensor> model_tensors(const Transformer& model, const Weights& weights);
 // Into the masters. Throws a data error that names a tensor that is missing or has another shape.
 void load_model_tensors(const SafeTensors& file, const Transformer& model, const Weights& weights);
+// Weights, moments and averages of a checkpoint into a session that has made `updates` updates. A checkpoint without
+// averages gives them its weights to start from.
+void load_session(const Checkpoint& checkpoint, const Transformer& model, Session& session, uint32_t updates);
 std::string model_config_json(const TransformerSpec& spec);
 
 }  // namespace gradmill

@@ -239,7 +239,7 @@ void Session::exchange_average() {
 std::vector<Session::StateTensor> Session::optimizer_state() const {
   std::vector<StateTensor> state = {{"adamw.first_moments", optimizer_->first_moments()},
                                     {"adamw.second_moments", optimizer_->second_moments()}};
-  if (has_average()) state.push_back({"averaged_weights", average_});
+  if (has_average()) state.push_back({kAverageName, average_});
   return state;
 }
 

@@ -77,6 +77,7 @@ class Session {
     std::string name;
     TensorView view;
   };
+  static constexpr const char* kAverageName = "averaged_weights";
   std::vector<StateTensor> optimizer_state() const;
   uint32_t updates() const { return ctx_.scalars->updates; }
   // Call after values were written into weights or optimizer_state() from outside.

@@ -219,12 +219,8 @@ void Trainer::save() {
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
-  load_model_tensors(checkpoint.tensors(kModelFile), model_, session_.weights());
-  for (const Session::StateTensor& tensor : session_.optimizer_state()) {
-    checkpoint.tensors(kStateFile).copy_to(tensor.name, tensor.view);
-  }
   state_ = state_from_json(checkpoint.state_json());
-  session_.restored(state_.updates);
+  load_session(checkpoint, model_, session_, state_.updates);
 }
 
 void Trainer::resume(const Checkpoint& checkpoint) {
@@ -252,11 +248,7 @@ void Trainer::restore_best() {
   if (!state_.stopped_early || services_.store == nullptr || !config_.checkpoint.keep_best ||
       state_.best_step == state_.step)
     return;
-  const Checkpoint best = services_.store->open(state_.best_step);
-  load_model_tensors(best.tensors(kModelFile), model_, session_.weights());
-  for (const Session::StateTensor& tensor : session_.optimizer_state())
-    best.tensors(kStateFile).copy_to(tensor.name, tensor.view);
-  session_.restored(state_.updates);
+  load_session(services_.store->open(state_.best_step), model_, session_, state_.updates);
   services_.note(fmt::format("stopped early: no better loss for {} evaluations; back to the best, step {}",
                              state_.evals_since_best, state_.best_step));
 }

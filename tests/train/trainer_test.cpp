@@ -131,6 +131,14 @@ TEST_F(TrainerTest, EpochsAreCountedAndReported) {
   EXPECT_LT(result.recorder.epochs[1].train_loss, result.recorder.epochs[0].train_loss);
 }
 
+TEST_F(TrainerTest, AveragesCanBeTurnedOnWhenResuming) {
+  run("averages", false, 10);
+  config_.optimizer.ema_decay = 0.9;
+  const Run second = run("averages", true);
+  EXPECT_EQ(second.outcome.status, RunStatus::completed);
+  EXPECT_LT(second.outcome.validation_loss, 2.5);
+}
+
 TEST_F(TrainerTest, ResumingWithOtherCharactersIsRefused) {
   run("other", false, 3);
   std::ofstream(folder_.path() / "text.txt", std::ios::app) << "QZ";
