@@ -11,7 +11,7 @@ BELOW = {
     "config": ["core"],
     "cpu": ["core"],
     "cuda": ["core"],
-    "ops": ["core", "cpu"],
+    "ops": ["core", "cpu", "cuda"],
     "nn": ["core", "ops"],
     "models": ["core", "ops", "nn"],
     "optim": ["core", "ops", "nn"],

@@ -29,9 +29,11 @@ void* Arena::take(size_t bytes) {
                 "this is a bug in the memory plan: please report it with the command you ran");
   }
   std::byte* begin = memory_.data() + last_begin_;
-  if (poison_) std::memset(begin, 0xff, used_ - last_begin_);
+  if (poison_) poison_(begin, used_ - last_begin_);
   return begin;
 }
+
+void poison_host(std::byte* begin, size_t bytes) { std::memset(begin, 0xff, bytes); }
 
 void Arena::release(const Mark& mark) {
   assert(mark.used <= used_);

@@ -26,8 +26,9 @@ class Arena {
 
   // From here on allocations are real and lie in `memory`; the arena starts empty.
   void attach(std::span<std::byte> memory);
-  // Fills every new allocation with NaN bytes, so that a test sees reads of what nothing wrote.
-  void set_poison(bool poison) { poison_ = poison; }
+  // Fills every new allocation with NaN bytes, so that a test sees reads of what nothing wrote. Null: off.
+  using Poison = void (*)(std::byte* begin, size_t bytes);
+  void set_poison(Poison poison) { poison_ = poison; }
 
   // `owner` is called on paper only.
   template <class OwnerFn>
@@ -57,7 +58,7 @@ class Arena {
   std::string name_;
   std::span<std::byte> memory_;
   bool on_paper_ = true;
-  bool poison_ = false;
+  Poison poison_ = nullptr;
   size_t used_ = 0;
   size_t last_begin_ = 0;
   size_t high_water_ = 0;
@@ -65,6 +66,9 @@ class Arena {
   std::vector<OwnerBytes> live_;
   std::vector<OwnerBytes> peak_;
 };
+
+// For arenas in host memory.
+void poison_host(std::byte* begin, size_t bytes);
 
 // Gives everything allocated during its life back to the arena.
 class ArenaScope {

@@ -2,7 +2,6 @@
 // ExecContext: everything an op may use. Target, arenas, threads and scalars are parameters, never globals.
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "core/arena.h"
 #include "core/cost.h"
 #include "core/device_spec.h"
+#include "core/kernel_options.h"
 #include "core/step_scalars.h"
 
 namespace gradmill {
@@ -17,6 +17,17 @@ namespace gradmill {
 namespace cpu {
 class ThreadPool;
 }
+namespace cuda {
+class Engine;
+}
+
+// Sees every op that really runs: a profiler, or a test that wants each op finished before the next.
+class OpObserver {
+ public:
+  virtual ~OpObserver() = default;
+  virtual void before(std::string_view op) = 0;
+  virtual void after(std::string_view op) = 0;
+};
 
 struct ExecContext {
   DeviceSpec device;
@@ -25,8 +36,12 @@ struct ExecContext {
   Arena saved{"saved"};            // kept for backward
   Arena scratch{"scratch"};        // last in, first out
   cpu::ThreadPool* pool = nullptr;
+  // The GPU: set when `device` is a GPU that is present, on paper too (plans then ask it for workspace sizes).
+  cuda::Engine* cuda = nullptr;
+  KernelOptions kernels;
   StepScalars* scalars = nullptr;  // in device memory; null on paper
   Ledger* ledger = nullptr;        // filled on paper, or when profiling
+  OpObserver* observer = nullptr;
 
   // Where we are in the model ("layers.3.attention"), for owners' names. Costs nothing but two pushes a layer.
   struct ScopeEntry {
@@ -56,23 +71,21 @@ struct ExecContext {
   }
 };
 
-// Adds the time of its life to the ledger, if there is one.
-class ProfileRange {
+// Shows one op to the observer, if there is one.
+class OpScope {
  public:
-  ProfileRange(ExecContext& ctx, std::string_view op) : ledger_(ctx.ledger), op_(op) {
-    if (ledger_ != nullptr) start_ = Clock::now();
+  OpScope(ExecContext& ctx, std::string_view op) : observer_(ctx.observer), op_(op) {
+    if (observer_ != nullptr) observer_->before(op_);
   }
-  ~ProfileRange() {
-    if (ledger_ != nullptr) ledger_->add_measured(op_, std::chrono::duration<double>(Clock::now() - start_).count());
+  ~OpScope() {
+    if (observer_ != nullptr) observer_->after(op_);
   }
-  ProfileRange(const ProfileRange&) = delete;
-  ProfileRange& operator=(const ProfileRange&) = delete;
+  OpScope(const OpScope&) = delete;
+  OpScope& operator=(const OpScope&) = delete;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  Ledger* ledger_;
+  OpObserver* observer_;
   std::string_view op_;
-  Clock::time_point start_;
 };
 
 // Names the part of the model that runs during its life.

@@ -32,7 +32,7 @@ void run_op(ExecContext& ctx, std::string_view name, DType dtype, TypeList<Ts...
                 "choose another precision");
   }
   if (ctx.dry) return;
-  const ProfileRange range(ctx, name);
+  const OpScope scope(ctx, name);
   const auto visit = [&]<class T>() {
     if (dtype != dtype_of<T>) return;
     if (ctx.device.kind == DeviceKind::cpu) run.template operator()<Device::cpu, T>();

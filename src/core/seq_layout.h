@@ -16,6 +16,9 @@ struct SeqLayout {
   TensorView cu_kv;      // (max_seqs + 1)
   int64_t max_seqs = 0;
   int64_t max_len = 0;  // longest sequence the plan allows, in keys
+  // The host knows that there are max_seqs sequences of max_len rows each, one after the other from row 0, and that
+  // queries are keys: libraries have faster paths for that. False says nothing.
+  bool dense = false;
 };
 
 // Rows are padded to this many, so that kernels need no ragged last tile.

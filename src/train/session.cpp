@@ -43,7 +43,7 @@ Session::Session(const Transformer& model, const SessionOptions& options)
   ctx_.pool = pool_.get();
   slab_ = Storage(plan_.slab_bytes());
   ctx_.persistent.attach(slab_.bytes().first(plan_.persistent.bytes));
-  for (Arena* arena : {&ctx_.persistent, &ctx_.saved, &ctx_.scratch}) arena->set_poison(options.poison);
+  for (Arena* arena : {&ctx_.persistent, &ctx_.saved, &ctx_.scratch}) arena->set_poison(options.poison ? poison_host : nullptr);
   allocate_persistent();
   weights_->initialise(ctx_, options.seed);
   if (has_average()) std::memcpy(average_.data, weights_->flat_master().data, average_.bytes());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/op_profiler.h"
 #include "core/rng.h"
 #include "train/run_options.h"
 
@@ -41,9 +42,13 @@ StepBenchResult bench_steps(const RunConfig& config, int64_t steps, bool profile
   loading.num_threads = 0;
   TrainLoader loader(tokens, loading);
   StepBenchResult result;
+  OpProfiler profiler(result.ledger);
   std::vector<double> times;
   for (int64_t step = 0; step < kWarmupSteps + steps; ++step) {
-    if (profile && step == kWarmupSteps) session.context().ledger = &result.ledger;
+    if (profile && step == kWarmupSteps) {
+      session.context().ledger = &result.ledger;
+      session.context().observer = &profiler;
+    }
     const auto start = std::chrono::steady_clock::now();
     const StepBatch batch = loader.next();
     session.begin_step(step, 1e-3f, batch.num_targets);

@@ -63,7 +63,7 @@ TEST(Arena, PoisonIsNan) {
   Arena arena("a");
   arena.attach(storage.bytes());
   EXPECT_EQ(take(arena, 1).ptr<float>()[0], 0.0f);
-  arena.set_poison(true);
+  arena.set_poison(poison_host);
   EXPECT_TRUE(std::isnan(take(arena, 1).ptr<float>()[0]));
 }
 

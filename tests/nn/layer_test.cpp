@@ -181,8 +181,8 @@ TEST_P(LayerTest, BlockWithDropout) {
     options.mlp = {.name = "block.mlp", .width = kWidth, .hidden = 30, .activation = Activation::gelu_tanh};
     const Block block(params_, options);
     build();
-    scalars_.dropout = probability;
-    scalars_.seed = 5;
+    scalars().dropout = probability;
+    scalars().seed = 5;
     Pass p = pass();
     const TensorView x = matrix(1), y = tensor(x.shape, DType::fp32), dy = matrix(2);
     BlockSaved saved;

@@ -41,10 +41,10 @@ struct Reference {
 class AdamWTest : public OpTest {
  protected:
   AdamWTest() {
-    scalars_.lr = 1e-2f;
-    scalars_.beta2 = 0.95f;
-    scalars_.clip = 1;
-    scalars_.loss_scale = 4;
+    scalars().lr = 1e-2f;
+    scalars().beta2 = 0.95f;
+    scalars().clip = 1;
+    scalars().loss_scale = 4;
   }
 
   AdamWArgs make() {
@@ -86,7 +86,7 @@ class AdamWTest : public OpTest {
 
   // Three steps over the given borders of [0, kTotal).
   std::vector<float> run(const std::vector<int64_t>& borders) {
-    scalars_.updates = 0;
+    scalars().updates = 0;
     AdamWArgs args = make();
     for (uint32_t step = 0; step < 3; ++step) {
       set(args.grads, gradient(step));
@@ -113,10 +113,10 @@ TEST_P(AdamWTest, FollowsPyTorchInDouble) {
     double squares = 0;
     for (float g : grads) squares += double(g) * g;
     const double norm = std::sqrt(squares) / 4;
-    EXPECT_NEAR(scalars_.grad_norm, norm, 1e-6 * norm);
-    reference.step(grads, scalars_, 1 / (norm + 1e-6) / 4, t);
+    EXPECT_NEAR(scalars().grad_norm, norm, 1e-6 * norm);
+    reference.step(grads, scalars(), 1 / (norm + 1e-6) / 4, t);
   }
-  EXPECT_EQ(scalars_.updates, 5u);
+  EXPECT_EQ(scalars().updates, 5u);
   const auto expect = [](const TensorView& view, const std::vector<double>& expected, const char* what) {
     expect_reduction(download(view), std::vector<float>(expected.begin(), expected.end()), DType::fp32, 5, 4, what);
   };
@@ -169,20 +169,20 @@ TEST_P(AdamWTest, ANonFiniteStepChangesNothing) {
     grads[kTotal - 300] = bad;
     set(args.grads, grads);
     prepare_update(ctx_, args.grads);
-    EXPECT_EQ(scalars_.finite, 0u);
+    EXPECT_EQ(scalars().finite, 0u);
     adamw(ctx_, args);
   }
   set(args.grads, gradient(0));
-  scalars_.loss_sum = std::numeric_limits<double>::quiet_NaN();
+  scalars().loss_sum = std::numeric_limits<double>::quiet_NaN();
   prepare_update(ctx_, args.grads);
-  EXPECT_EQ(scalars_.finite, 0u);
+  EXPECT_EQ(scalars().finite, 0u);
   adamw(ctx_, args);
-  EXPECT_EQ(scalars_.updates, 0u);
+  EXPECT_EQ(scalars().updates, 0u);
   expect_same_bits(state(args), before, "state");
-  scalars_.loss_sum = 1;
+  scalars().loss_sum = 1;
   prepare_update(ctx_, args.grads);
-  EXPECT_EQ(scalars_.finite, 1u);
-  EXPECT_EQ(scalars_.updates, 1u);
+  EXPECT_EQ(scalars().finite, 1u);
+  EXPECT_EQ(scalars().updates, 1u);
 }
 
 TEST_P(AdamWTest, OnPaperScratchIsAsInTheRun) {
@@ -200,23 +200,23 @@ TEST_P(AdamWTest, OnPaperScratchIsAsInTheRun) {
 class PrepareUpdate : public AdamWTest {};
 
 TEST_P(PrepareUpdate, NormFactorAndCorrections) {
-  scalars_.updates = 6;
+  scalars().updates = 6;
   prepare_update(ctx_, upload(std::vector<float>{3, 0, -4}, {3}, DType::fp32));
-  EXPECT_FLOAT_EQ(scalars_.grad_norm, 1.25f);  // 5, with a loss scale of 4
-  EXPECT_FLOAT_EQ(scalars_.grad_factor, static_cast<float>(1 / (1.25 + 1e-6) / 4));
-  EXPECT_EQ(scalars_.updates, 7u);
-  EXPECT_FLOAT_EQ(scalars_.bias_correction1, static_cast<float>(1 - std::pow(0.9, 7)));
-  EXPECT_FLOAT_EQ(scalars_.bias_correction2, static_cast<float>(1 - std::pow(0.95, 7)));
+  EXPECT_FLOAT_EQ(scalars().grad_norm, 1.25f);  // 5, with a loss scale of 4
+  EXPECT_FLOAT_EQ(scalars().grad_factor, static_cast<float>(1 / (1.25 + 1e-6) / 4));
+  EXPECT_EQ(scalars().updates, 7u);
+  EXPECT_FLOAT_EQ(scalars().bias_correction1, static_cast<float>(1 - std::pow(0.9, 7)));
+  EXPECT_FLOAT_EQ(scalars().bias_correction2, static_cast<float>(1 - std::pow(0.95, 7)));
 }
 
 TEST_P(PrepareUpdate, NoClippingBelowTheLimitOrWhenOff) {
   const TensorView grads = upload(std::vector<float>{3, 0, -4}, {3}, DType::fp32);
-  scalars_.clip = 2;
+  scalars().clip = 2;
   prepare_update(ctx_, grads);
-  EXPECT_EQ(scalars_.grad_factor, 0.25f);
-  scalars_.clip = 0;
+  EXPECT_EQ(scalars().grad_factor, 0.25f);
+  scalars().clip = 0;
   prepare_update(ctx_, upload(std::vector<float>{1000}, {1}, DType::fp32));
-  EXPECT_EQ(scalars_.grad_factor, 0.25f);
+  EXPECT_EQ(scalars().grad_factor, 0.25f);
 }
 
 TEST_P(PrepareUpdate, BitsDoNotDependOnThreads) {
@@ -225,8 +225,8 @@ TEST_P(PrepareUpdate, BitsDoNotDependOnThreads) {
   for (int threads : {1, 2, 3, 7}) {
     use_threads(threads);
     prepare_update(ctx_, grads);
-    if (threads == 1) first = scalars_.grad_norm;
-    EXPECT_EQ(scalars_.grad_norm, first);
+    if (threads == 1) first = scalars().grad_norm;
+    EXPECT_EQ(scalars().grad_norm, first);
   }
 }
 

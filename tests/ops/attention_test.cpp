@@ -104,10 +104,10 @@ std::vector<int32_t> offsets(const std::vector<int32_t>& lens) {
 class AttentionTest : public OpTest {
  protected:
   AttentionTest() {
-    scalars_.seed = 0x123456789abcdefull;
-    scalars_.step = 17;
-    scalars_.token_base = 1000;
-    scalars_.dropout = 0.3f;
+    scalars().seed = 0x123456789abcdefull;
+    scalars().step = 17;
+    scalars().token_base = 1000;
+    scalars().dropout = 0.3f;
   }
 
   static AttentionInputs inputs(const AttentionCase& c, DType rounded_to) {
@@ -188,7 +188,7 @@ TEST_P(AttentionTest, MatchesTheReference) {
     const ArenaScope scope(ctx_.persistent);
     const AttentionInputs in = inputs(c, dtype());
     const AttentionGradArgs args = make(c, in, dtype());
-    expect_result(run(args), AttentionReference(c, in, args.forward, scalars_).run(), c.longest() + c.head_dim, c.name);
+    expect_result(run(args), AttentionReference(c, in, args.forward, scalars()).run(), c.longest() + c.head_dim, c.name);
   }
 }
 
@@ -220,7 +220,7 @@ TEST_P(AttentionTest, MicroBatchesHaveTheBitsOfTheWhole) {
   const AttentionResult expected = run(make(whole, in, dtype()));
   AttentionResult joined;
   std::vector<float> lse(expected.lse.size());
-  const uint32_t first_token = scalars_.token_base;
+  const uint32_t first_token = scalars().token_base;
   for (int64_t part = 0, row = 0; part < 2; ++part) {
     AttentionCase half = whole;
     half.q_lens = half.kv_lens = part == 0 ? std::vector<int32_t>{70, 33} : std::vector<int32_t>{0, 90};
@@ -229,7 +229,7 @@ TEST_P(AttentionTest, MicroBatchesHaveTheBitsOfTheWhole) {
       return std::vector<float>(values.begin() + row * cols, values.begin() + (row + half.q_rows()) * cols);
     };
     const int64_t q_cols = half.heads * half.head_dim, kv_cols = half.kv_heads * half.head_dim;
-    scalars_.token_base = first_token + static_cast<uint32_t>(row);
+    scalars().token_base = first_token + static_cast<uint32_t>(row);
     const AttentionResult result =
         run(make(half, {cut(in.q, q_cols), cut(in.dout, q_cols), cut(in.k, kv_cols), cut(in.v, kv_cols)}, dtype()));
     const auto append = [](std::vector<float>& to, const std::vector<float>& from) {

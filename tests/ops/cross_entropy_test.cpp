@@ -15,15 +15,15 @@ struct Expected {
 class CrossEntropyTest : public OpTest {
  protected:
   CrossEntropyTest() {
-    scalars_.inv_targets = 0.125f;
-    scalars_.loss_scale = 16;
+    scalars().inv_targets = 0.125f;
+    scalars().loss_scale = 16;
   }
 
   // In double, of the values the op sees.
   Expected reference(const TensorView& logits, std::span<const int32_t> targets) const {
     const std::vector<float> x = download(logits);
     const auto size = static_cast<size_t>(logits.cols());
-    const double scale = double(scalars_.inv_targets) * scalars_.loss_scale;
+    const double scale = double(scalars().inv_targets) * scalars().loss_scale;
     Expected expected;
     for (size_t r = 0; r < targets.size(); ++r) {
       const float* row = x.data() + r * size;
@@ -57,7 +57,7 @@ class CrossEntropyTest : public OpTest {
 
   // Relative to the largest gradient there can be; in fp32 the exponentials' few ulp show, else only the last rounding.
   void expect_grads(const TensorView& logits, const std::vector<float>& grads) const {
-    const double scale = double(scalars_.inv_targets) * scalars_.loss_scale;
+    const double scale = double(scalars().inv_targets) * scalars().loss_scale;
     const double bound = (dtype() == DType::fp32 ? 4 : 1) * epsilon_of(dtype()) * scale;
     const std::vector<float> actual = download(logits);
     for (size_t i = 0; i < grads.size(); ++i) ASSERT_NEAR(actual[i], grads[i], bound) << "at " << i;
@@ -162,8 +162,8 @@ TEST_P(CrossEntropyTest, OnPaperNothingRuns) {
 class CrossEntropyFp32 : public CrossEntropyTest {};
 
 TEST_P(CrossEntropyFp32, CentralDifferences) {
-  scalars_.loss_scale = 1;
-  scalars_.inv_targets = 1;
+  scalars().loss_scale = 1;
+  scalars().inv_targets = 1;
   CrossEntropyArgs args = make(7, 19, 2), with_grad = args;
   args.write_grad = false;
   with_grad.logits = upload(download(args.logits), args.logits.shape, DType::fp32);
@@ -175,11 +175,11 @@ TEST_P(CrossEntropyFp32, CentralDifferences) {
 
 TEST_P(CrossEntropyFp32, LossSumIsDoubleAndInRowOrder) {
   const std::vector<float> losses = random_values(1001, 1, 9);
-  double expected = scalars_.loss_sum = 0.1;
+  double expected = scalars().loss_sum = 0.1;
   for (float loss : losses) expected += double(loss);
   add_loss_sum(ctx_, upload(std::span(losses).first(400), {400}, DType::fp32));
   add_loss_sum(ctx_, upload(std::span(losses).subspan(400), {601}, DType::fp32));
-  EXPECT_EQ(scalars_.loss_sum, expected);
+  EXPECT_EQ(scalars().loss_sum, expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, CrossEntropyFp32, testing::ValuesIn(fp32_cases()), case_name);

@@ -12,10 +12,10 @@ constexpr int64_t kRows = 41, kCols = 1093;  // more than one block of columns, 
 class DropoutTest : public OpTest {
  protected:
   DropoutTest() {
-    scalars_.dropout = 0.3f;
-    scalars_.seed = 0x123456789abcdef0;
-    scalars_.step = 17;
-    scalars_.token_base = 1000;
+    scalars().dropout = 0.3f;
+    scalars().seed = 0x123456789abcdef0;
+    scalars().step = 17;
+    scalars().token_base = 1000;
     values_ = random_values(kRows * kCols, 1, 2, dtype());
     for (float& value : values_) value = value == 0 ? 1 : value;  // so that only dropped elements are 0
     x_ = upload(values_, {kRows, kCols}, dtype());
@@ -36,7 +36,7 @@ TEST_P(DropoutTest, FollowsTheScalarGenerator) {
   for (int64_t r = 0; r < kRows; ++r) {
     for (int64_t c = 0; c < kCols; ++c) {
       const auto token = static_cast<uint32_t>(1000 + r), block = static_cast<uint32_t>(c / 4);
-      const RandomBlock words = random_words(scalars_.seed, 5, 17, token, block);
+      const RandomBlock words = random_words(scalars().seed, 5, 17, token, block);
       const bool kept = words[static_cast<size_t>(c % 4)] >= drop_threshold(0.3f);
       expected.push_back(kept ? values_[static_cast<size_t>(r * kCols + c)] * (1 / (1 - 0.3f)) : 0.0f);
     }
@@ -47,7 +47,7 @@ TEST_P(DropoutTest, FollowsTheScalarGenerator) {
 
 TEST_P(DropoutTest, DropsTheGivenShare) {
   for (float p : {0.1f, 0.5f, 0.9f}) {
-    scalars_.dropout = p;
+    scalars().dropout = p;
     const std::vector<float> y = run(x_);
     const double share = double(std::count(y.begin(), y.end(), 0.0f)) / double(y.size());
     EXPECT_NEAR(share, p, 5 * std::sqrt(p * (1 - p) / double(y.size())));
@@ -55,7 +55,7 @@ TEST_P(DropoutTest, DropsTheGivenShare) {
 }
 
 TEST_P(DropoutTest, WithoutDropoutItCopies) {
-  scalars_.dropout = 0;
+  scalars().dropout = 0;
   expect_same_bits(run(x_), values_, "y");
   dropout(ctx_, {.x = x_, .y = x_, .site = 5});
   expect_same_bits(download(x_), values_, "x in place");
@@ -70,7 +70,7 @@ TEST_P(DropoutTest, InPlace) {
 TEST_P(DropoutTest, TheSplitIntoMicroBatchesDoesNotMatter) {
   const std::vector<float> whole = run(x_);
   std::vector<float> parts = run(x_.slice_rows(0, 13));
-  scalars_.token_base += 13;
+  scalars().token_base += 13;
   const std::vector<float> rest = run(x_.slice_rows(13, kRows));
   parts.insert(parts.end(), rest.begin(), rest.end());
   expect_same_bits(parts, whole, "y");
@@ -79,10 +79,10 @@ TEST_P(DropoutTest, TheSplitIntoMicroBatchesDoesNotMatter) {
 TEST_P(DropoutTest, SiteStepAndSeedChangeTheMask) {
   const std::vector<float> base = run(x_);
   EXPECT_NE(run(x_, 6), base);
-  ++scalars_.step;
+  ++scalars().step;
   EXPECT_NE(run(x_), base);
-  --scalars_.step;
-  ++scalars_.seed;
+  --scalars().step;
+  ++scalars().seed;
   EXPECT_NE(run(x_), base);
 }
 

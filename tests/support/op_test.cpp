@@ -8,7 +8,7 @@
 namespace gradmill::test {
 namespace {
 
-constexpr size_t kArenaBytes = size_t{8} << 20;
+constexpr size_t kArenaBytes = size_t{8} << 20, kScratchBytes = kArenaBytes;
 
 template <class Visit>
 void visit_dtype(DType dtype, Visit&& visit) {
@@ -45,10 +45,19 @@ std::string case_name(const testing::TestParamInfo<OpCase>& info) {
 }
 
 std::vector<OpCase> all_cases() {
-  return {{Device::cpu, DType::fp32}, {Device::cpu, DType::bf16}, {Device::cpu, DType::fp16}};
+  std::vector<OpCase> cases;
+  for (Device device : {Device::cpu, Device::cuda}) {
+    if (device == Device::cuda && !kHasCuda) continue;
+    for (DType dtype : {DType::fp32, DType::bf16, DType::fp16}) cases.push_back({device, dtype});
+  }
+  return cases;
 }
 
-std::vector<OpCase> fp32_cases() { return {{Device::cpu, DType::fp32}}; }
+std::vector<OpCase> fp32_cases() {
+  std::vector<OpCase> cases = all_cases();
+  std::erase_if(cases, [](const OpCase& one) { return one.dtype != DType::fp32; });
+  return cases;
+}
 
 std::vector<OpCase> cases_without(DType dtype) {
   std::vector<OpCase> cases = all_cases();
@@ -65,19 +74,23 @@ std::vector<float> random_values(int64_t count, uint32_t seed, float scale, DTyp
   return values;
 }
 
-OpTest::OpTest() : persistent_(kArenaBytes), saved_(kArenaBytes), scratch_(kArenaBytes) {
-  ctx_.device = host_cpu();
-  ctx_.scalars = &scalars_;
-  ctx_.persistent.attach(persistent_.bytes());
-  ctx_.saved.attach(saved_.bytes());
-  ctx_.scratch.attach(scratch_.bytes());
-  for (Arena* arena : {&ctx_.persistent, &ctx_.saved, &ctx_.scratch}) arena->set_poison(true);
+OpTest::OpTest() : device_(make_test_device(GetParam().device, kArenaBytes)), reference_device_(kScratchBytes) {
+  device_->attach(ctx_);
+  reference_device_.attach(reference_);
+  const TensorView scalars = tensor({static_cast<int64_t>(sizeof(StepScalars))}, DType::int8);
+  ctx_.scalars = reference_.scalars = new (scalars.data) StepScalars;
   use_threads(2);
+}
+
+OpTest::~OpTest() = default;
+
+void OpTest::SetUp() {
+  if (!is_present(GetParam().device)) GTEST_SKIP() << "there is no GPU here";
 }
 
 void OpTest::use_threads(int num_threads) {
   pool_ = std::make_unique<cpu::ThreadPool>(num_threads);
-  ctx_.pool = pool_.get();
+  ctx_.pool = reference_.pool = pool_.get();
 }
 
 TensorView OpTest::tensor(const Shape& shape, DType dtype) { return ctx_.alloc(ctx_.persistent, shape, dtype, "test"); }

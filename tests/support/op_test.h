@@ -13,8 +13,8 @@
 
 #include "core/exec_context.h"
 #include "core/run_op.h"
-#include "core/storage.h"
 #include "cpu/thread_pool.h"
+#include "support/test_device_cpu.h"
 
 namespace gradmill::test {
 
@@ -24,7 +24,7 @@ struct OpCase {
 };
 std::string case_name(const testing::TestParamInfo<OpCase>& info);
 
-// Every device and dtype this build can run.
+// Every device and dtype of this build. Cases of a GPU are skipped, visibly, where there is none.
 std::vector<OpCase> all_cases();
 std::vector<OpCase> fp32_cases();
 // Those of all_cases() with another dtype.
@@ -33,9 +33,14 @@ std::vector<OpCase> cases_without(DType dtype);
 // Values in [-scale, scale], rounded to `dtype`, a function of the seed.
 std::vector<float> random_values(int64_t count, uint32_t seed, float scale = 1, DType dtype = DType::fp32);
 
+// Tensors of a test lie in memory that the host and the device both reach (page-locked memory for a GPU), scratch in
+// the device's own; every op has finished when it returns. So a test body reads and writes values by pointer, whatever
+// the device.
 class OpTest : public testing::TestWithParam<OpCase> {
  protected:
   OpTest();
+  ~OpTest() override;
+  void SetUp() override;
 
   // Poisoned memory that lives as long as the test.
   TensorView tensor(const Shape& shape, DType dtype);
@@ -44,17 +49,22 @@ class OpTest : public testing::TestWithParam<OpCase> {
   TensorView upload(std::span<const int32_t> values);
   static std::vector<float> download(const TensorView& view);
 
-  // Replaces the context's threads.
+  // Replaces the threads of both contexts.
   void use_threads(int num_threads);
 
   DType dtype() const { return GetParam().dtype; }
+  bool on_gpu() const { return GetParam().device == Device::cuda; }
+
+  StepScalars& scalars() const { return *ctx_.scalars; }
 
   ExecContext ctx_;
-  StepScalars scalars_;
+  // A CPU context over the same tensors and scalars: what every other device and dtype is compared with, in fp32.
+  ExecContext reference_;
 
  private:
+  std::unique_ptr<TestDevice> device_;
+  CpuTestDevice reference_device_;
   std::unique_ptr<cpu::ThreadPool> pool_;
-  Storage persistent_, saved_, scratch_;
 };
 
 // |a - b| <= count ulps of `dtype` at b (and its smallest normal step near 0), element by element. NaN never passes.

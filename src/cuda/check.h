@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA calls that failed become errors that say which call, where, and why.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <source_location>
+
+namespace gradmill::cuda {
+
+// Throws unless `status` is success. Out of memory is its own exit code.
+void check(cudaError_t status, const char* what, std::source_location where = std::source_location::current());
+
+}  // namespace gradmill::cuda

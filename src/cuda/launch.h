@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one way to launch a kernel: always checked, with the caller's line in the error.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <source_location>
+
+#include "cuda/check.h"
+
+namespace gradmill::cuda {
+
+struct LaunchConfig {
+  dim3 grid, block;
+  cudaStream_t stream;
+  size_t shared_bytes;
+  std::source_location where;
+
+  LaunchConfig(dim3 grid_dim, dim3 block_dim, cudaStream_t on, size_t dynamic_shared = 0,
+               std::source_location at = std::source_location::current())
+      : grid(grid_dim), block(block_dim), stream(on), shared_bytes(dynamic_shared), where(at) {}
+};
+
+// Blocks may use up to 48 KiB of shared memory unasked; more is granted to a kernel once, here.
+template <class... Params>
+void allow_shared(void (*kernel)(Params...), size_t bytes,
+                  std::source_location where = std::source_location::current()) {
+  if (bytes <= 48 * 1024) return;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+        "granting shared memory", where);
+}
+
+template <class... Params, class... Args>
+void launch(const LaunchConfig& config, void (*kernel)(Params...), Args&&... args) {
+  allow_shared(kernel, config.shared_bytes, config.where);
+  cudaLaunchConfig_t native{};
+  native.gridDim = config.grid;
+  native.blockDim = config.block;
+  native.dynamicSmemBytes = config.shared_bytes;
+  native.stream = config.stream;
+  check(cudaLaunchKernelEx(&native, kernel, static_cast<Params>(args)...), "kernel launch", config.where);
+}
+
+}  // namespace gradmill::cuda

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device a test runs on, with memory that the host reaches too.
+#pragma once
+
+#include <memory>
+
+#include "core/exec_context.h"
+#include "core/run_op.h"
+
+namespace gradmill::test {
+
+// Whether this build and machine can run tests on the device.
+bool is_present(Device device);
+
+class TestDevice {
+ public:
+  virtual ~TestDevice() = default;
+  // Gives `ctx` the device, arenas of `bytes` each (poisoned), and an observer that waits for every op.
+  virtual void attach(ExecContext& ctx) = 0;
+};
+
+// Arenas of `bytes` each: persistent and saved where host and device both reach them, scratch in the device's memory.
+std::unique_ptr<TestDevice> make_test_device(Device device, size_t bytes);
+
+}  // namespace gradmill::test

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// A build without CUDA tests the CPU alone.
+#include "support/test_device_cpu.h"
+
+namespace gradmill::test {
+
+bool is_present(Device device) { return device == Device::cpu; }
+
+std::unique_ptr<TestDevice> make_test_device(Device, size_t bytes) { return std::make_unique<CpuTestDevice>(bytes); }
+
+}  // namespace gradmill::test

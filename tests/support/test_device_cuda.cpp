@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/devices.h"
+#include "cuda/engine.h"
+#include "support/test_device_cpu.h"
+
+namespace gradmill::test {
+namespace {
+
+class CudaTestDevice : public TestDevice {
+ public:
+  explicit CudaTestDevice(size_t bytes) : persistent_(bytes), saved_(bytes), scratch_(bytes) {}
+  void attach(ExecContext& ctx) override {
+    ctx.device = cuda::present_devices().front();
+    ctx.cuda = &engine();
+    ctx.observer = &wait_;
+    ctx.persistent.attach(persistent_.bytes());
+    ctx.saved.attach(saved_.bytes());
+    ctx.scratch.attach(scratch_.bytes());
+    ctx.persistent.set_poison(poison_host);
+    ctx.saved.set_poison(poison_host);
+    ctx.scratch.set_poison(cuda::poison_device);
+  }
+
+ private:
+  // One for all tests: opening the libraries takes longer than they do.
+  static cuda::Engine& engine() {
+    static cuda::Engine shared{cuda::EngineOptions{}};
+    return shared;
+  }
+  cuda::PinnedMemory persistent_, saved_;
+  cuda::DeviceMemory scratch_;
+  cuda::SynchroniseEachOp wait_{engine()};
+};
+
+}  // namespace
+
+bool is_present(Device device) { return device == Device::cpu || !cuda::present_devices().empty(); }
+
+std::unique_ptr<TestDevice> make_test_device(Device device, size_t bytes) {
+  if (device == Device::cpu || !is_present(device)) return std::make_unique<CpuTestDevice>(bytes);
+  return std::make_unique<CudaTestDevice>(bytes);
+}
+
+}  // namespace gradmill::test
