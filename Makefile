@@ -3,7 +3,12 @@
 PRESET ?= release
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 
-.PHONY: all setup configure build train test test-slow test-gpu sanitize bench clean
+# The CUDA half is built where nvcc and a GPU are; CUDA=on or CUDA=off says otherwise. Asked for by those who use it only.
+HAS_NVCC = $(shell command -v nvcc)
+HAS_GPU  = $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes || { test -e /dev/nvidia0 && echo yes; })
+CUDA    ?= $(if $(HAS_NVCC),$(if $(HAS_GPU),on,off),off)
+
+.PHONY: all setup configure build train train-preset test test-slow test-gpu sanitize bench dist clean
 
 all: build
 
@@ -17,7 +22,11 @@ build: configure
 	@cmake --build $(BUILD)
 
 # Trains the default model on this repository's own text and prints a sample. Builds no tests.
-train: configure
+train:
+	@$(if $(HAS_NVCC),,$(if $(HAS_GPU),echo "train: a GPU is here but not nvcc (CUDA 13 has it): training on the CPU"))
+	@$(MAKE) --no-print-directory train-preset PRESET=$(if $(filter release,$(PRESET)),$(if $(filter on,$(CUDA)),cuda,release),$(PRESET))
+
+train-preset: configure
 	@cmake --build $(BUILD) --target gradmill_cli
 	@$(BUILD)/gradmill train
 
@@ -29,8 +38,11 @@ test: build
 test-slow: build
 	@ctest --test-dir $(BUILD) --output-on-failure -L slow
 
-test-gpu: build
-	@ctest --test-dir $(BUILD) --output-on-failure -L gpu --no-tests=ignore
+# Tests on a GPU; each says so itself where there is none.
+test-gpu:
+	@if [ -n "$(HAS_NVCC)" ]; then \
+	  $(MAKE) --no-print-directory build PRESET=cuda && ctest --test-dir build-cuda --output-on-failure -L gpu; \
+	else echo "test-gpu: SKIPPED, nothing was tested: nvcc is not on the PATH (CUDA 13 has it)"; fi
 
 # The whole suite under AddressSanitizer with UBSan, then ThreadSanitizer.
 sanitize:
@@ -42,5 +54,14 @@ PYTHON ?= python3
 bench: build
 	@$(PYTHON) bench/compare_cpu.py --python $(PYTHON)
 
+# dist/: the binary with CUDA and the libraries it needs, for machines that have no compiler. TESTS=on adds the tests, or
+# TESTS="ops_test cuda_test" some of them; DIST_CUDA=on adds cuBLASLt and cuDNN. PRESET=cuda-all is for every GPU.
+TESTS       ?=
+DIST_PRESET := $(if $(filter release,$(PRESET)),cuda,$(PRESET))
+dist:
+	@$(MAKE) --no-print-directory configure PRESET=$(DIST_PRESET)
+	@cmake --build build-$(DIST_PRESET) $(if $(filter on,$(TESTS)),,--target gradmill_cli $(TESTS))
+	@TESTS="$(TESTS)" DIST_CUDA=$(DIST_CUDA) tools/make_dist.sh build-$(DIST_PRESET) dist
+
 clean:
-	@rm -rf build build-*
+	@rm -rf build build-* dist

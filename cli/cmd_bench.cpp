@@ -1,21 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// gradmill bench step
+// gradmill bench step, ops and ladder
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
+#include <fmt/ranges.h>
+
 #include "commands.h"
+#include "config_args.h"
+#include "train/ladder.h"
+#include "train/op_bench.h"
 #include "train/run_options.h"
 #include "train/step_bench.h"
 
 namespace gradmill::cli {
 namespace {
 
+// The model of a benchmark: a named case, settings, or both.
 struct BenchOptions {
-  std::string name = "nano";
+  std::string name;
+  ConfigRequest config;
+  int64_t vocab = 0;  // 0: the case's
   int threads = 0;
-  int64_t steps = 50;
+  int64_t steps = 0;
   bool profile = false;
+  int64_t repeats = 3;
+  std::string out;
 };
+
+struct BenchModel {
+  RunConfig config;
+  int64_t vocab = 65;
+};
+
+BenchModel load_model(BenchOptions options) {
+  if (options.steps < 1) throw usage_error(fmt::format("--steps is {}", options.steps), "it must be 1 or more");
+  if (options.threads < 0) throw usage_error(fmt::format("--threads is {}", options.threads), "it must be 0 or more");
+  if (options.vocab < 0) throw usage_error(fmt::format("--vocab is {}", options.vocab), "it must be 0 or more");
+  BenchModel model;
+  if (!options.name.empty()) {
+    const BenchCase& bench = bench_case(options.name);
+    auto& overrides = options.config.overrides;
+    overrides.insert(overrides.begin(), bench.overrides.begin(), bench.overrides.end());
+    model.vocab = bench.vocab;
+  }
+  model.config = load_config(options.config).config;
+  if (options.vocab > 0) model.vocab = options.vocab;
+  if (options.threads > 0) model.config.machine.threads = options.threads;
+  return model;
+}
+
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) fmt::print(stderr, "{}\n", note);
+}
 
 // Milliseconds a step for each op, the slowest first, beside its roofline.
 void print_profile(const Ledger& ledger, int64_t steps) {
@@ -33,29 +71,93 @@ void print_profile(const Ledger& ledger, int64_t steps) {
 }
 
 int bench_step(const BenchOptions& options) {
-  if (options.steps < 1) throw usage_error(fmt::format("--steps is {}", options.steps), "it must be 1 or more");
-  if (options.threads < 0) throw usage_error(fmt::format("--threads is {}", options.threads), "it must be 0 or more");
-  RunConfig config = bench_case(options.name);
-  config.machine.threads = options.threads;
-  const StepBenchResult result = bench_steps(config, options.steps, options.profile);
+  const BenchModel model = load_model(options);
+  const StepBenchResult result =
+      bench_steps(model.config, model.vocab, {.steps = options.steps, .profile = options.profile});
+  print_notes(result.notes);
+  const SessionOptions session = session_options(model.config);
   fmt::print(
-      "{{\"case\": \"{}\", \"threads\": {}, \"step_ms\": {:.3f}, \"fastest_ms\": {:.3f}, \"tokens_per_s\": {:.0f}}}\n",
-      options.name, session_options(config).num_threads, result.median_ms, result.fastest_ms, result.tokens_per_second);
+      "{{\"case\": \"{}\", \"device\": \"{}\", \"dtype\": \"{}\", \"threads\": {}, \"step_ms\": {:.3f}, "
+      "\"fastest_ms\": {:.3f}, \"slowest_ms\": {:.3f}, \"tokens_per_s\": {:.0f}, \"first_step_s\": {:.3f}, "
+      "\"memory_bytes\": {}, \"driver_bytes\": {}, \"loss\": {:.5f}}}\n",
+      options.name, session.device.name, name_of(session.dtype), session.num_threads, result.median_ms,
+      result.fastest_ms, result.slowest_ms, result.tokens_per_second, result.first_step_s, result.memory_bytes,
+      result.driver_bytes, result.loss);
   if (options.profile) print_profile(result.ledger, options.steps);
   return 0;
+}
+
+int bench_ops(const BenchOptions& options) {
+  const BenchModel model = load_model(options);
+  const OpBench bench = gradmill::bench_ops(model.config, model.vocab, options.steps);
+  print_notes(bench.notes);
+  fmt::print("{}", describe(bench));
+  return 0;
+}
+
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  std::error_code failed;
+  std::filesystem::create_directories(path.parent_path(), failed);
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw data_error(fmt::format("cannot write '{}'", path.string()), "choose another folder with --out");
+}
+
+int bench_ladder(const BenchOptions& options) {
+  if (options.repeats < 1) throw usage_error(fmt::format("--repeats is {}", options.repeats), "it must be 1 or more");
+  const BenchModel model = load_model(options);
+  const auto progress = [](const RungResult& rung) { fmt::print(stderr, "{}\n", rung_line(rung)); };
+  const Ladder ladder =
+      run_ladder(model.config, model.vocab, {.steps = options.steps, .repeats = options.repeats, .progress = progress});
+  fmt::print("{}", ladder_markdown(ladder));
+  if (!options.out.empty()) {
+    write_file(std::filesystem::path(options.out) / "ladder.md", ladder_markdown(ladder));
+    write_file(std::filesystem::path(options.out) / "ladder.json", ladder_json(ladder));
+  }
+  return ladder.reference() != nullptr ? 0 : static_cast<int>(ExitCode::failure);
+}
+
+using Bench = int (*)(const BenchOptions&);
+
+struct SubCommand {
+  CLI::App* app;
+  std::shared_ptr<BenchOptions> options;
+  Bench run;
+};
+
+SubCommand add_sub(CLI::App& app, const char* name, const char* summary, Bench run, const BenchOptions& defaults) {
+  const auto options = std::make_shared<BenchOptions>(defaults);
+  CLI::App* sub = app.add_subcommand(name, summary);
+  const std::string cases = fmt::format("{}", fmt::join(bench_case_names(), ", "));
+  sub->add_option("--case", options->name, "a named model, under the settings: one of " + cases)->capture_default_str();
+  add_config_args(*sub, options->config);
+  sub->add_option("--vocab", options->vocab, "vocabulary size (0: the case's, or 65)")->capture_default_str();
+  sub->add_option("--threads", options->threads, "CPU threads (0: every core)")->capture_default_str();
+  sub->add_option("--steps", options->steps, "steps to time")->capture_default_str();
+  return {sub, options, run};
 }
 
 }  // namespace
 
 Run add_bench(CLI::App& app) {
-  const auto options = std::make_shared<BenchOptions>();
-  CLI::App* step = app.add_subcommand("step", "time whole training steps; prints one line of JSON");
   app.require_subcommand(1);
-  step->add_option("--case", options->name, "nano or char")->capture_default_str();
-  step->add_option("--threads", options->threads, "CPU threads (0: every core)")->capture_default_str();
-  step->add_option("--steps", options->steps, "steps to time")->capture_default_str();
-  step->add_flag("--profile", options->profile, "time each op too, and print a table");
-  return [options] { return bench_step(*options); };
+  const SubCommand step = add_sub(app, "step", "time whole training steps; prints one line of JSON", bench_step,
+                                  {.name = "nano", .steps = 50});
+  step.app->add_flag("--profile", step.options->profile, "time each op too, and print a table");
+  const SubCommand ops = add_sub(app, "ops", "time each op of a training step beside what this device can do at best",
+                                 bench_ops, {.steps = 10});
+  const SubCommand ladder =
+      add_sub(app, "ladder", "switch the optimisations on one after the other, and off one by one", bench_ladder,
+              {.steps = 10});
+  ladder.app->add_option("--repeats", ladder.options->repeats, "times each rung is run")->capture_default_str();
+  ladder.app->add_option("--out", ladder.options->out, "folder that gets ladder.md and ladder.json");
+  return [subs = std::vector{step, ops, ladder}] {
+    for (const SubCommand& sub : subs) {
+      if (sub.app->parsed()) return sub.run(*sub.options);
+    }
+    return 0;
+  };
 }
 
 }  // namespace gradmill::cli

@@ -17,6 +17,7 @@ Run add_compare(CLI::App& app);
 Run add_config(CLI::App& app);
 Run add_plan(CLI::App& app);
 Run add_bench(CLI::App& app);
+Run add_doctor(CLI::App& app);
 Run add_completion(CLI::App& app);
 Run add_man(CLI::App& app);
 Run add_version(CLI::App& app);
@@ -34,7 +35,8 @@ inline constexpr Command kCommands[] = {
     {"compare", "tell two runs apart: settings, metrics, curves", add_compare},
     {"config", "the settings of a run, and where they come from", add_config},
     {"plan", "memory and work of a run, for this machine or a GPU it need not have", add_plan},
-    {"bench", "measure training steps", add_bench},
+    {"bench", "measure training steps, their ops, and what each optimisation gives", add_bench},
+    {"doctor", "what this machine offers a run: CPU, GPUs, CUDA libraries, disk", add_doctor},
     {"completion", "print a completion script for bash or zsh", add_completion},
     {"man", "print the manual page", add_man},
     {"version", "print the version", add_version},

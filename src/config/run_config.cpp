@@ -6,7 +6,7 @@
 namespace gradmill {
 
 std::vector<std::string> MachineConfig::device_names() {
-  std::vector<std::string> names = {"cpu"};
+  std::vector<std::string> names = {"auto", "cpu", "cuda"};
   for (const DeviceSpec& gpu : gpu_catalogue()) names.push_back(gpu.name);
   return names;
 }

@@ -35,8 +35,10 @@ struct ModelConfig {
   bool tied = true;
 
   void visit(FieldList& field) {
-    field("style", &style, "kind of decoder: learned positions, LayerNorm and GELU, or RoPE, RMSNorm and SwiGLU",
-          one_of({"gpt2", "qwen3"}));
+    field("style", &style,
+          "kind of decoder: gpt2 has learned positions, LayerNorm and GELU; llama has RoPE, RMSNorm and SwiGLU; qwen2 "
+          "also biases of q, k and v; qwen3 norms of q and k instead",
+          one_of({"gpt2", "llama", "qwen2", "qwen3"}));
     field("layers", &layers, "number of blocks", between(1, 4096));
     field("heads", &heads, "attention heads", between(1, 4096));
     field("kv_heads", &kv_heads, "key and value heads", between(0, 4096).or_unset("as many as heads"));
@@ -81,6 +83,7 @@ struct OptimizerConfig {
   double beta1 = 0.9, beta2 = 0.99, eps = 1e-8, weight_decay = 0.1;
   double clip = 1.0;
   double ema_decay = 0;
+  bool fused = true;
 
   void visit(FieldList& field) {
     field("name", &name, "update rule", one_of({"adamw"}));
@@ -92,6 +95,7 @@ struct OptimizerConfig {
     field("weight_decay", &weight_decay, "decay of matrices", between(0, 10));
     field("clip", &clip, "largest global gradient norm", between(0, 1e6).or_unset("off"));
     field("ema_decay", &ema_decay, "decay of averaged weights, per step", between(0, 0.999999).or_unset("off"));
+    field("fused", &fused, "on a GPU, the whole update in one kernel", anything());
   }
 };
 
@@ -176,22 +180,51 @@ struct SampleConfig {
   }
 };
 
-struct MachineConfig {
-  std::string device = "cpu";
-  int64_t threads = 0;
-  std::string dtype = "fp32";
-  std::string save_policy = "none";
+struct AttentionConfig {
+  std::string backend = "auto";
 
-  // What "cpu" or a GPU of the catalogue is called.
+  void visit(FieldList& field) {
+    field("backend", &backend, "attention on a GPU: cuDNN's, our flash kernel, or math, which keeps the T x T matrix",
+          one_of({"auto", "cudnn", "flash", "math"}));
+  }
+};
+
+struct CompileConfig {
+  std::string mode = "reduce-overhead";
+  std::string cache;
+
+  void visit(FieldList& field) {
+    field("mode", &mode,
+          "on a GPU: off (plain kernels), default (fused kernels), reduce-overhead (also CUDA graphs), max-autotune "
+          "(also times GEMM algorithms in the first step)",
+          one_of({"off", "default", "reduce-overhead", "max-autotune"}));
+    field("cache", &cache, "file that keeps what max-autotune found", anything().or_unset("~/.cache/gradmill/tuning"));
+  }
+};
+
+struct MachineConfig {
+  std::string device = "auto";
+  int64_t threads = 0;
+  std::string dtype = "auto";
+  std::string save_policy = "none";
+  bool deterministic = false;
+
+  // "auto", "cpu", "cuda" and the GPUs of the catalogue.
   static std::vector<std::string> device_names();
 
   void visit(FieldList& field) {
-    field("device", &device, "where the run computes, or is planned for", one_of(device_names()));
+    field("device", &device, "where the run computes, or is planned for; auto is the GPU, or the CPU without one",
+          one_of(device_names()));
     field("threads", &threads, "CPU threads", between(0, 4096).or_unset("every core"));
-    field("dtype", &dtype, "compute type; weights and moments stay fp32", one_of({"fp32", "bf16", "fp16"}));
+    field("dtype", &dtype,
+          "compute type; weights and moments stay fp32. auto is bf16 on a GPU that has it and fp32 elsewhere; tf32 is "
+          "fp32 with faster, less exact products",
+          one_of({"auto", "fp32", "tf32", "bf16", "fp16"}));
     field("save_policy", &save_policy,
           "what the backward computes again to save memory: nothing, cheap parts, or blocks",
           one_of({"none", "cheap", "block"}));
+    field("deterministic", &deterministic, "the same bits from run to run on a GPU too, also where that is slower",
+          anything());
   }
 };
 
@@ -205,6 +238,8 @@ struct RunConfig {
   CheckpointConfig checkpoint;
   LoggingConfig logging;
   SampleConfig sample;
+  AttentionConfig attention;
+  CompileConfig compile;
   MachineConfig machine;
 
   void visit(FieldList& list) {
@@ -217,6 +252,8 @@ struct RunConfig {
     list.section("checkpoint", "when and where the run is saved", checkpoint);
     list.section("logging", "what a run reports", logging);
     list.section("sample", "the text a run writes at its end", sample);
+    list.section("attention", "how attention is computed", attention);
+    list.section("compile", "what is prepared before and replayed in steps", compile);
     list.section("machine", "where it runs", machine);
   }
 };

@@ -14,6 +14,7 @@ void Ledger::add(const DeviceSpec& device, std::string_view op, DType dtype, con
   Line& sum = line(op);
   const double rate = cost.matrix ? device.matrix_flops(dtype) : device.fp32_flops;
   ++sum.calls;
+  sum.matrix = cost.matrix;
   sum.flops += cost.flops;
   sum.bytes += cost.bytes;
   sum.seconds +=

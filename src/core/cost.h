@@ -19,8 +19,13 @@ struct OpCost {
 // Sums by op name. A dry run fills one; a profiled run adds the time each op took.
 class Ledger {
  public:
+  Ledger() = default;
+  // `by_shape`: products of different shapes have lines of their own.
+  explicit Ledger(bool by_shape) : by_shape_(by_shape) {}
+
   struct Line {
     int64_t calls = 0;
+    bool matrix = false;
     double flops = 0;
     double bytes = 0;
     double seconds = 0;   // roofline: the larger of arithmetic and traffic, call by call
@@ -31,10 +36,12 @@ class Ledger {
   void add_measured(std::string_view op, double seconds);
   const std::map<std::string, Line, std::less<>>& lines() const { return lines_; }
   Line total() const;
+  bool by_shape() const { return by_shape_; }
 
  private:
   Line& line(std::string_view op);
 
+  bool by_shape_ = false;
   std::map<std::string, Line, std::less<>> lines_;
 };
 

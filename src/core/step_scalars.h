@@ -16,8 +16,8 @@ struct StepInputs {
   float eps = 1e-8f;
   float clip = 0;  // 0: off
   float dropout = 0;
-  float inv_targets = 0;                                        // 1 / targets of the whole effective batch
-  float loss_limit = std::numeric_limits<float>::infinity();    // a mean loss above it gates the update
+  float inv_targets = 0;                                      // 1 / targets of the whole effective batch
+  float loss_limit = std::numeric_limits<float>::infinity();  // a mean loss above it gates the update
   uint64_t seed = 0;
   uint32_t step = 0;                // index of this step; the RNG's coordinate
   uint32_t token_base = 0;          // first row of this micro-batch in the effective batch

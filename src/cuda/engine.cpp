@@ -25,6 +25,8 @@ Engine::~Engine() = default;
 
 void Engine::synchronise() const { check(cudaStreamSynchronize(stream_.get()), "waiting for the GPU"); }
 
+size_t Engine::library_bytes() const { return gemm_->workspace_bytes(); }
+
 void Engine::note_once(const std::string& text) {
   if (noted_.insert(text).second) options_.note(text);
 }

@@ -17,9 +17,9 @@ class Gemm;
 class Sdpa;
 
 struct EngineOptions {
-  int index = 0;                  // of the GPU among those the driver shows
-  bool autotune = false;          // time GEMM algorithms instead of taking the library's first guess
-  std::string tuning_cache;       // file that keeps what was timed; empty: nothing is kept
+  int index = 0;             // of the GPU among those the driver shows
+  bool autotune = false;     // time GEMM algorithms instead of taking the library's first guess
+  std::string tuning_cache;  // file that keeps what was timed; empty: nothing is kept
   std::function<void(const std::string&)> note = [](const std::string&) {};  // a line for people
 };
 
@@ -39,6 +39,9 @@ class Engine {
   Gemm& gemm() { return *gemm_; }
   // Attention through cuDNN; it says itself when the library is not here.
   Sdpa& sdpa() { return *sdpa_; }
+
+  // Device memory that libraries hold beside the slab.
+  size_t library_bytes() const;
 
   // Tells the user once, however often it happens.
   void note_once(const std::string& text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products through cuBLASLt, planned once per shape: descriptors and algorithm are kept.
+// Matrix products through cuBLASLt, planned once per problem: descriptors and algorithm are kept.
 #pragma once
 
 #include <memory>
@@ -10,21 +10,31 @@ namespace gradmill::cuda {
 
 class Engine;
 
-// c = op(a) · op(b) + beta · addend (+ bias to every row), row-major, accumulated in fp32. As MatmulArgs of ops/matmul.h.
+// c = op(a) · op(b) + beta · addend (+ bias to every row), row-major, accumulated in fp32 and rounded once. Shapes as
+// MatmulArgs of ops/matmul.h.
 struct GemmCall {
-  TensorView a, b, c;
+  TensorView a, b, c;  // a and b share a dtype; c has it too, or is fp32
   bool transpose_a = false, transpose_b = false;
-  float beta = 0;
-  TensorView addend;  // (m, n) like c, or undefined: c itself
-  TensorView bias;    // (n) in a's dtype, or undefined
-  bool tf32 = false;  // for fp32 operands
+  float beta = 0;              // 0: nothing is read from addend or c
+  TensorView addend;           // (m, n) in c's dtype and not overlapping c, or undefined: c itself
+  TensorView bias;             // (n) in c's dtype, or undefined
+  bool tf32 = false;           // for fp32 operands, where the GPU has it
+  bool deterministic = false;  // the same bits in every run: no choice may depend on a clock
 };
 
 class Gemm {
  public:
   explicit Gemm(Engine& engine);
   ~Gemm();
+
+  // Enqueues the product on the engine's stream. The first call of a problem plans it, and may then wait for the GPU
+  // and allocate for a moment when the engine tunes; later calls do neither and can be captured into a graph.
   void run(const GemmCall& call);
+
+  // Scratch that belongs to the products of this stream; in device memory, beside every arena.
+  size_t workspace_bytes() const;
+  // Writes what was timed since the last time to the engine's tuning cache. The destructor does it too.
+  void save_tuning();
 
  private:
   struct Impl;

@@ -13,10 +13,12 @@ namespace {
 
 constexpr std::string_view kHeader =
     "step,epoch,loss,learning_rate,grad_norm,tokens_per_s,samples_per_s,mfu,tokens_seen,step_ms,memory_bytes,"
-    "loader_stall,finite,eval_loss,eval_perplexity,eval_seconds,best";
+    "loader_stall,finite,eval_loss,eval_perplexity,eval_seconds,best,gpu_utilisation,gpu_watts,gpu_celsius,"
+    "gpu_memory_bytes";
 
 // A number, or nothing.
 std::string cell(double value) { return std::isfinite(value) ? fmt::format("{}", value) : std::string(); }
+std::string cell(size_t bytes) { return bytes == 0 ? std::string() : fmt::to_string(bytes); }
 
 int64_t num_commas(std::string_view line) { return std::count(line.begin(), line.end(), ','); }
 
@@ -35,15 +37,17 @@ CsvWriter::CsvWriter(const std::filesystem::path& path, int64_t resume_step, Sec
 
 void CsvWriter::step(const StepMetrics& metrics) {
   const bool finite = metrics.finite && std::isfinite(metrics.loss) && std::isfinite(metrics.grad_norm);
-  const std::string memory = metrics.memory_bytes == 0 ? std::string() : fmt::to_string(metrics.memory_bytes);
-  file_.append(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},,,,\n", metrics.step, cell(metrics.epoch),
-                           cell(metrics.loss), cell(metrics.lr), cell(metrics.grad_norm), cell(metrics.tokens_per_s),
-                           cell(metrics.samples_per_s), cell(metrics.mfu), metrics.tokens_seen, cell(metrics.step_ms),
-                           memory, cell(metrics.loader_stall), finite));
+  const GpuMetrics& gpu = metrics.gpu;
+  file_.append(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},,,,,{},{},{},{}\n", metrics.step,
+                           cell(metrics.epoch), cell(metrics.loss), cell(metrics.lr), cell(metrics.grad_norm),
+                           cell(metrics.tokens_per_s), cell(metrics.samples_per_s), cell(metrics.mfu),
+                           metrics.tokens_seen, cell(metrics.step_ms), cell(metrics.memory_bytes),
+                           cell(metrics.loader_stall), finite, cell(gpu.utilisation), cell(gpu.watts),
+                           cell(gpu.celsius), cell(gpu.memory_bytes)));
 }
 
 void CsvWriter::eval(const EvalMetrics& metrics) {
-  file_.append(fmt::format("{},{},,,,,,,,,,,{},{},{},{},{}\n", metrics.step, cell(metrics.epoch),
+  file_.append(fmt::format("{},{},,,,,,,,,,,{},{},{},{},{},,,,\n", metrics.step, cell(metrics.epoch),
                            std::isfinite(metrics.loss), cell(metrics.loss), cell(metrics.perplexity),
                            cell(metrics.seconds), metrics.best));
 }

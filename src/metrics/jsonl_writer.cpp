@@ -19,6 +19,8 @@ class Line {
     if (std::isfinite(value)) return raw(key, value);
     return raw(key, "null");
   }
+  // Nothing at all when it is not known: for what most machines do not have.
+  Line& number_if_known(std::string_view key, double value) { return std::isfinite(value) ? raw(key, value) : *this; }
   template <class T>
   Line& raw(std::string_view key, const T& value) {
     fmt::format_to(std::back_inserter(text_), R"(,"{}":{})", key, value);
@@ -55,6 +57,9 @@ void JsonlWriter::step(const StepMetrics& metrics) {
   line.raw("tokens_seen", metrics.tokens_seen).number("step_ms", metrics.step_ms);
   line.number("memory_bytes", metrics.memory_bytes == 0 ? kUnknown : double(metrics.memory_bytes));
   line.number("loader_stall", metrics.loader_stall);
+  line.number_if_known("gpu_utilisation", metrics.gpu.utilisation).number_if_known("gpu_watts", metrics.gpu.watts);
+  line.number_if_known("gpu_celsius", metrics.gpu.celsius);
+  if (metrics.gpu.memory_bytes > 0) line.raw("gpu_memory_bytes", metrics.gpu.memory_bytes);
   line.raw("finite", metrics.finite && std::isfinite(metrics.loss) && std::isfinite(metrics.grad_norm));
   file_.append(line.finish());
 }

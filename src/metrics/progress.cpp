@@ -42,6 +42,9 @@ std::vector<Field> bar_fields(const StepMetrics& metrics, const std::string& cou
   add(fields, 7, metrics.mfu, "MFU " + format_percent(metrics.mfu));
   const double memory = known_memory(metrics.memory_bytes);
   add(fields, 8, memory, "mem " + format_bytes(memory));
+  add(fields, 10, metrics.gpu.utilisation, fmt::format("GPU {:.0f}%", metrics.gpu.utilisation * 100));
+  add(fields, 11, metrics.gpu.watts, fmt::format("{:.0f} W", metrics.gpu.watts));
+  add(fields, 12, metrics.gpu.celsius, fmt::format("{:.0f} C", metrics.gpu.celsius));
   add(fields, 2, eta, "ETA " + format_duration(eta));
   return fields;
 }

@@ -15,6 +15,14 @@ namespace gradmill {
 // The value of a number that was not measured. Files then say null, or nothing; never 0.
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
+// Of the GPU as a whole, whoever uses it. All unknown on a CPU.
+struct GpuMetrics {
+  double utilisation = kUnknown;  // 0 to 1: how much of the time something ran
+  double watts = kUnknown;
+  double celsius = kUnknown;
+  size_t memory_bytes = 0;  // 0: unknown
+};
+
 struct StepMetrics {
   int64_t step = 0;  // that just ended, counted from 1
   double epoch = kUnknown;
@@ -28,6 +36,7 @@ struct StepMetrics {
   size_t memory_bytes = 0;         // 0: unknown
   bool finite = true;              // false: the update was skipped
   double loader_stall = kUnknown;  // share of the step spent waiting for data, 0 to 1
+  GpuMetrics gpu = {};             // of the last second or so
 };
 
 struct EvalMetrics {

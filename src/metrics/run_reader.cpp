@@ -39,7 +39,11 @@ StepMetrics step_of(const json& object, int64_t step) {
           .step_ms = number(object, "step_ms"),
           .memory_bytes = count(object, "memory_bytes"),
           .finite = flag(object, "finite"),
-          .loader_stall = number(object, "loader_stall")};
+          .loader_stall = number(object, "loader_stall"),
+          .gpu = {.utilisation = number(object, "gpu_utilisation"),
+                  .watts = number(object, "gpu_watts"),
+                  .celsius = number(object, "gpu_celsius"),
+                  .memory_bytes = count(object, "gpu_memory_bytes")}};
 }
 
 EvalMetrics eval_of(const json& object, int64_t step) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/rng.h"
+#include "ops/transfer.h"
 
 namespace gradmill {
 namespace {
@@ -85,15 +86,18 @@ TensorView Transformer::make_rope_table(ExecContext& ctx) const {
   const int64_t half = spec_.head_dim / 2;
   const TensorView table = ctx.alloc(ctx.persistent, {spec_.max_positions, spec_.head_dim}, DType::fp32, "rope table");
   if (ctx.dry) return table;
+  std::vector<float> values(static_cast<size_t>(table.numel()));
   for (int64_t j = 0; j < half; ++j) {
     const float frequency =
         1.0f / std::pow(spec_.rope_theta, static_cast<float>(2 * j) / static_cast<float>(spec_.head_dim));
     for (int64_t position = 0; position < spec_.max_positions; ++position) {
       const float angle = static_cast<float>(position) * frequency;
-      table.row<float>(position)[j] = std::cos(angle);
-      table.row<float>(position)[half + j] = std::sin(angle);
+      float* row = values.data() + position * spec_.head_dim;
+      row[j] = std::cos(angle);
+      row[half + j] = std::sin(angle);
     }
   }
+  copy_to_device(ctx, table, values.data());
   return table;
 }
 

@@ -43,6 +43,8 @@ class ParamTable {
   const std::vector<Segment>& segments() const { return segments_; }
   // The parameter's segment, or null when it is frozen.
   const Segment* segment(ParamId id) const;
+  // The parameter in a buffer over the flat space; undefined when it is frozen.
+  TensorView view(ParamId id, const TensorView& flat) const;
   int64_t flat_size() const { return flat_size_; }
   int64_t num_parameters() const;
 
@@ -68,11 +70,11 @@ class Weights {
   DType dtype() const { return dtype_; }
   const ParamTable& table() const { return *table_; }
 
-  // Random values, a function of the seed, the parameter's index and the element.
+  // Random values (see ops/init.h). Frozen parameters come from files, not from here.
   void initialise(ExecContext& ctx, uint64_t seed);
-  // Writes one parameter (and its compute copy) from fp32 values.
+  // Writes one trainable parameter (and its compute copy) from fp32 values of the host.
   void set(ExecContext& ctx, ParamId id, const float* values);
-  std::vector<float> get(ParamId id) const;
+  std::vector<float> get(ExecContext& ctx, ParamId id) const;
   // Compute copies of all masters again, after the masters were written from outside.
   void refresh_compute(ExecContext& ctx);
 
@@ -101,6 +103,8 @@ class Gradients {
   TensorView flat() const { return flat_; }
   TensorView view(ParamId id) const;
   bool all_written() const;
+  // After the writers ran as a captured graph, unseen by write().
+  void set_all_written() { written_.assign(written_.size(), true); }
 
  private:
   const ParamTable* table_;

@@ -12,11 +12,8 @@ void validate(const AdamWArgs& args) {
     (void)view;
   }
   assert(!args.compute.defined() || args.compute.shape == args.master.shape);
-  for (const Segment& segment : args.segments) {
-    assert(segment.group >= 0 && static_cast<size_t>(segment.group) < args.groups.size());
-    assert(segment.begin >= 0 && segment.begin + segment.size <= args.master.numel());
-    (void)segment;
-  }
+  assert(args.block_groups.dtype == DType::int8 && args.block_groups.numel() * kSegmentPadding == args.master.numel());
+  assert(args.groups.size() <= kMaxParamGroups);
 }
 
 }  // namespace

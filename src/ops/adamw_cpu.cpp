@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimiser's update on the CPU: fixed blocks of the flat space, each cut at the borders of its parameters.
+// The optimiser's update on the CPU: fixed blocks of the flat space, each cut where the group changes.
 #include "ops/adamw.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -44,13 +44,17 @@ void update_range(const AdamWArgs& args, const StepScalars& s, const ParamGroup&
   });
 }
 
+// Blocks of one group in a row are updated together.
 template <class T>
 void update_block(const AdamWArgs& args, const StepScalars& scalars, int64_t begin, int64_t end) {
-  auto segment = std::partition_point(args.segments.begin(), args.segments.end(),
-                                      [&](const Segment& s) { return s.begin + s.size <= begin; });
-  for (; segment != args.segments.end() && segment->begin < end; ++segment) {
-    update_range<T>(args, scalars, args.groups[static_cast<size_t>(segment->group)], std::max(begin, segment->begin),
-                    std::min(end, segment->begin + segment->size));
+  const int8_t* groups = args.block_groups.ptr<int8_t>();
+  while (begin < end) {
+    const int8_t group = groups[begin / kSegmentPadding];
+    int64_t stop = begin;
+    while (stop < end && groups[stop / kSegmentPadding] == group) stop = (stop / kSegmentPadding + 1) * kSegmentPadding;
+    stop = std::min(stop, end);
+    update_range<T>(args, scalars, args.groups[static_cast<size_t>(group)], begin, stop);
+    begin = stop;
   }
 }
 
@@ -89,6 +93,33 @@ namespace gradmill {
 HWY_EXPORT(gradient_squares);
 HWY_EXPORT(adamw_block);
 
+namespace {
+
+// What follows from the sum of squares.
+void judge(StepScalars& s, double squares) {
+  constexpr float kLargestScale = 0x1p24f;
+  const double norm = std::sqrt(squares) / s.loss_scale, loss = s.loss_sum * s.inv_targets;
+  s.grad_norm = static_cast<float>(norm);
+  const bool numbers = std::isfinite(s.grad_norm) && std::isfinite(loss);
+  s.finite = numbers && !(loss > s.loss_limit);
+  s.updates += s.finite;
+  // torch.nn.utils.clip_grad_norm_: the small constant, and never larger than 1.
+  const double clip = s.clip > 0 && s.finite ? std::min(1.0, s.clip / (norm + 1e-6)) : 1.0;
+  s.grad_factor = static_cast<float>(clip / s.loss_scale);
+  s.bias_correction1 = static_cast<float>(1 - std::pow(double(s.beta1), s.updates));
+  s.bias_correction2 = static_cast<float>(1 - std::pow(double(s.beta2), s.updates));
+  if (s.scale_growth_steps == 0) return;
+  if (!numbers) {
+    s.loss_scale = std::max(1.0f, s.loss_scale / 2);
+    s.scale_streak = 0;
+  } else if (s.finite && ++s.scale_streak >= s.scale_growth_steps) {
+    s.loss_scale = std::min(kLargestScale, s.loss_scale * 2);
+    s.scale_streak = 0;
+  }
+}
+
+}  // namespace
+
 template <Device D, class T>
 void prepare_update(ExecContext& ctx, const TensorView& grads, const TensorView& partials) {
   const auto squares = HWY_DYNAMIC_DISPATCH(gradient_squares);
@@ -98,16 +129,7 @@ void prepare_update(ExecContext& ctx, const TensorView& grads, const TensorView&
   double sum = 0;
   for (int64_t chunk = 0; chunk < partials.numel(); ++chunk) sum += double(partials.ptr<float>()[chunk]);
 
-  StepScalars& s = *ctx.scalars;
-  const double norm = std::sqrt(sum) / s.loss_scale;
-  s.grad_norm = static_cast<float>(norm);
-  s.finite = std::isfinite(s.grad_norm) && std::isfinite(s.loss_sum);
-  s.updates += s.finite;
-  // torch.nn.utils.clip_grad_norm_: the small constant, and never larger than 1.
-  const double clip = s.clip > 0 && s.finite ? std::min(1.0, s.clip / (norm + 1e-6)) : 1.0;
-  s.grad_factor = static_cast<float>(clip / s.loss_scale);
-  s.bias_correction1 = static_cast<float>(1 - std::pow(double(s.beta1), s.updates));
-  s.bias_correction2 = static_cast<float>(1 - std::pow(double(s.beta2), s.updates));
+  judge(*ctx.scalars, sum);
 }
 
 template <Device D, class T>

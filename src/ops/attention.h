@@ -21,7 +21,9 @@ struct AttentionArgs {
   TensorView k;    // (M, Hkv * D)
   TensorView v;    // (M, Hkv * D)
   TensorView out;  // (N, H * D)   padding rows become 0
-  TensorView lse;  // (H, N) fp32 out: natural log of the softmax denominator, for the backward; padding rows 0
+  // (H, N) fp32 out: natural log of the softmax denominator, padding rows 0. Only the backward of the same op may read
+  // it: where cuDNN does the work, it keeps its own statistics there, in an order of its own.
+  TensorView lse;
   SeqLayout seq;
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   float scale = 1;
@@ -40,10 +42,11 @@ struct AttentionGradArgs {
 };
 void attention_backward(ExecContext& ctx, const AttentionGradArgs& args);
 
+// `workspace`: on a GPU, as many bytes as attention_workspace() of ops/attention_cuda.h says. On a CPU undefined, but
+// for the backward where T is narrower than fp32: there it is the accumulator (2, M, Hkv * D) fp32 of dk and dv.
 template <Device D, class T>
-void attention_forward(ExecContext& ctx, const AttentionArgs& args);
-// `accumulator` (2, M, Hkv * D) fp32 for dk and dv where T is narrower; undefined for fp32.
+void attention_forward(ExecContext& ctx, const AttentionArgs& args, const TensorView& workspace);
 template <Device D, class T>
-void attention_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& accumulator);
+void attention_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& workspace);
 
 }  // namespace gradmill

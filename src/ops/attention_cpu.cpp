@@ -159,7 +159,7 @@ HWY_EXPORT(attention_forward_tile);
 }  // namespace
 
 template <Device D, class T>
-void attention_forward(ExecContext& ctx, const AttentionArgs& args) {
+void attention_forward(ExecContext& ctx, const AttentionArgs& args, const TensorView&) {
   const auto tile = HWY_DYNAMIC_DISPATCH(attention_forward_tile);
   const AttentionDropout dropout = attention_dropout(ctx, args);
   const int64_t tiles = round_up(std::min(args.seq.max_len, args.q.rows()), kAttentionTile) / kAttentionTile;
@@ -179,9 +179,9 @@ void attention_forward(ExecContext& ctx, const AttentionArgs& args) {
   }
 }
 
-template void attention_forward<Device::cpu, float>(ExecContext&, const AttentionArgs&);
-template void attention_forward<Device::cpu, Bf16>(ExecContext&, const AttentionArgs&);
-template void attention_forward<Device::cpu, Fp16>(ExecContext&, const AttentionArgs&);
+template void attention_forward<Device::cpu, float>(ExecContext&, const AttentionArgs&, const TensorView&);
+template void attention_forward<Device::cpu, Bf16>(ExecContext&, const AttentionArgs&, const TensorView&);
+template void attention_forward<Device::cpu, Fp16>(ExecContext&, const AttentionArgs&, const TensorView&);
 
 }  // namespace gradmill
 #endif

@@ -9,7 +9,9 @@ namespace gradmill {
 void bias_grad(ExecContext& ctx, const BiasGradArgs& args) {
   assert(args.dy.shape.rank() == 2 && args.dbias.numel() == args.dy.cols() && args.dbias.dtype == DType::fp32);
   const ArenaScope scope(ctx.scratch);
-  const RowChunks chunks = row_chunks(args.dy.rows());
+  const int64_t row_bytes = args.dy.cols() * static_cast<int64_t>(size_of(args.dy.dtype));
+  // A block of a GPU adds 512 bytes of columns.
+  const RowChunks chunks = row_chunks(args.dy.rows(), ctx.device, 4, (row_bytes + 511) / 512);
   const TensorView partials = ctx.alloc_scratch({chunks.count, args.dy.cols()}, DType::fp32, "bias partials");
   const OpCost cost{.flops = double(args.dy.numel()), .bytes = double(args.dy.bytes() + args.dbias.bytes())};
   run_op(ctx, "bias_grad", args.dy.dtype, FloatTypes{}, cost,

@@ -3,6 +3,21 @@
 #include "ops/embedding.h"
 
 namespace gradmill {
+namespace {
+
+EmbeddingGradScratch alloc_grad_scratch(ExecContext& ctx, int64_t rows, int64_t entries, int64_t cols) {
+  EmbeddingGradScratch scratch;
+  const bool on_cpu = ctx.device.kind == DeviceKind::cpu;
+  const int64_t tiles = (rows + kEmbeddingTile - 1) / kEmbeddingTile;
+  const int64_t chunks = (rows + kEmbeddingChunk - 1) / kEmbeddingChunk;
+  scratch.order = ctx.alloc_scratch(on_cpu ? Shape{rows} : Shape{4, rows}, DType::int32, "embedding order");
+  scratch.offsets = ctx.alloc_scratch(on_cpu ? Shape{entries + 1} : Shape{tiles, kEmbeddingDigits}, DType::int32,
+                                      "embedding offsets");
+  if (!on_cpu) scratch.partials = ctx.alloc_scratch({chunks, cols}, DType::fp32, "embedding partials");
+  return scratch;
+}
+
+}  // namespace
 
 void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args) {
   assert(args.table.shape.rank() == 2 && args.table.cols() == args.y.cols() && args.table.dtype == args.y.dtype);
@@ -19,15 +34,15 @@ void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args) {
 
 void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args) {
   assert(args.dtable.shape.rank() == 2 && args.dtable.dtype == DType::fp32 && args.dtable.cols() == args.dy.cols());
+  assert(args.dtable.contiguous());
   assert(args.indices.numel() == args.dy.rows() && args.indices.dtype == DType::int32);
   const ArenaScope scope(ctx.scratch);
-  const TensorView order = ctx.alloc_scratch({args.dy.rows()}, DType::int32, "embedding order");
-  const TensorView offsets = ctx.alloc_scratch({args.dtable.rows() + 1}, DType::int32, "embedding offsets");
+  const EmbeddingGradScratch scratch = alloc_grad_scratch(ctx, args.dy.rows(), args.dtable.rows(), args.dy.cols());
   // Whatever beta is, the rows in use are read and written; with 0 the whole table is written.
   const double written = args.beta == 0 ? double(args.dtable.bytes()) : 2 * 4 * double(args.dy.numel());
   const OpCost cost{.flops = 2 * double(args.dy.numel()), .bytes = double(args.dy.bytes()) + written};
   run_op(ctx, "embedding_backward", args.dy.dtype, FloatTypes{}, cost,
-         [&]<Device D, class T>() { embedding_backward<D, T>(ctx, args, order, offsets); });
+         [&]<Device D, class T>() { embedding_backward<D, T>(ctx, args, scratch); });
 }
 
 }  // namespace gradmill

@@ -117,12 +117,11 @@ void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args) {
 }
 
 template <Device D, class T>
-void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args, const TensorView& order,
-                        const TensorView& offsets) {
-  group_rows(ints(args.indices), ints(order), ints(offsets));
+void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args, const EmbeddingGradScratch& scratch) {
+  group_rows(ints(args.indices), ints(scratch.order), ints(scratch.offsets));
   const auto entries = HWY_DYNAMIC_DISPATCH(embedding_backward_entries);
   const int64_t num_entries = args.dtable.rows(), grain = cpu::rows_per_task(args.dy.cols());
-  const int32_t* starts = offsets.ptr<int32_t>();
+  const int32_t* starts = scratch.offsets.ptr<int32_t>();
   // Rows touched before an entry: those summed and, with beta 0, those written. Passing over an entry costs little.
   const auto work_before = [&](int64_t entry) { return starts[entry] + (args.beta == 0 ? entry : entry / 64); };
   const auto first_entry = [&](int64_t task) {
@@ -137,19 +136,19 @@ void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args, const T
     return low;
   };
   ctx.pool->run(work_before(num_entries) / grain + 1, [&](int64_t task) {
-    entries(dtype_of<T>, args, order.ptr<int32_t>(), starts, first_entry(task), first_entry(task + 1));
+    entries(dtype_of<T>, args, scratch.order.ptr<int32_t>(), starts, first_entry(task), first_entry(task + 1));
   });
 }
 
 template void embedding_forward<Device::cpu, float>(ExecContext&, const EmbeddingArgs&);
 template void embedding_forward<Device::cpu, Bf16>(ExecContext&, const EmbeddingArgs&);
 template void embedding_forward<Device::cpu, Fp16>(ExecContext&, const EmbeddingArgs&);
-template void embedding_backward<Device::cpu, float>(ExecContext&, const EmbeddingGradArgs&, const TensorView&,
-                                                     const TensorView&);
-template void embedding_backward<Device::cpu, Bf16>(ExecContext&, const EmbeddingGradArgs&, const TensorView&,
-                                                    const TensorView&);
-template void embedding_backward<Device::cpu, Fp16>(ExecContext&, const EmbeddingGradArgs&, const TensorView&,
-                                                    const TensorView&);
+template void embedding_backward<Device::cpu, float>(ExecContext&, const EmbeddingGradArgs&,
+                                                     const EmbeddingGradScratch&);
+template void embedding_backward<Device::cpu, Bf16>(ExecContext&, const EmbeddingGradArgs&,
+                                                    const EmbeddingGradScratch&);
+template void embedding_backward<Device::cpu, Fp16>(ExecContext&, const EmbeddingGradArgs&,
+                                                    const EmbeddingGradScratch&);
 
 }  // namespace gradmill
 #endif

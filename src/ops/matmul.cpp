@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix product: validation, cost and dispatch. It is not a template: a GEMM library takes dtypes as values.
+// Matrix product: validation, cost and dispatch. It is not a template over dtypes: a GEMM library takes them as values.
 #include "ops/matmul.h"
 
 #include "cpu/gemm.h"
@@ -15,10 +15,70 @@ void validate(const MatmulArgs& args) {
   assert((args.transpose_b ? args.b.rows() : args.b.cols()) == args.c.cols());
   assert((args.transpose_a ? args.a.rows() : args.a.cols()) == (args.transpose_b ? args.b.cols() : args.b.rows()));
   assert(!args.bias.defined() || (args.bias.numel() == args.c.cols() && args.bias.dtype == args.a.dtype));
+  assert(!args.addend.defined() || (args.addend.shape == args.c.shape && args.addend.dtype == args.c.dtype));
   (void)args;
 }
 
-void matmul_fp32(ExecContext& ctx, const MatmulArgs& args) {
+TensorView as_fp32(ExecContext& ctx, const TensorView& from) {
+  if (!from.defined() || from.dtype == DType::fp32) return from;
+  const TensorView to = ctx.alloc_scratch(from.shape, DType::fp32, "matmul fp32 copy");
+  convert(ctx, {.from = from, .to = to});
+  return to;
+}
+
+// "matmul", or "matmul 4096x768x16384 tn" where shapes are told apart: m, n, k, and which operands are transposed.
+std::string op_name(const ExecContext& ctx, const MatmulArgs& args) {
+  if (ctx.ledger == nullptr || !ctx.ledger->by_shape()) return "matmul";
+  return fmt::format("matmul {}x{}x{} {}{}", args.c.rows(), args.c.cols(),
+                     args.transpose_a ? args.a.rows() : args.a.cols(), args.transpose_a ? 't' : 'n',
+                     args.transpose_b ? 't' : 'n');
+}
+
+// One call of the device's library.
+void run_library(ExecContext& ctx, const MatmulArgs& args, const OpCost& cost) {
+  run_op(ctx, op_name(ctx, args), args.a.dtype, FloatTypes{}, cost, [&]<Device D, class T>() { matmul<D>(ctx, args); });
+}
+
+// fp32 without help from the library: the addend becomes what c was.
+void matmul_in_place(ExecContext& ctx, const MatmulArgs& args, const OpCost& cost) {
+  MatmulArgs in_place = args;
+  in_place.addend = {};
+  if (args.addend.defined() && args.beta != 0) convert(ctx, {.from = args.addend, .to = args.c});
+  run_library(ctx, in_place, cost);
+}
+
+// Narrow types where the device cannot multiply them: multiply fp32 copies and round once, as matrix units do.
+void matmul_through_fp32(ExecContext& ctx, const MatmulArgs& args, const OpCost& cost) {
+  const ArenaScope scope(ctx.scratch);
+  MatmulArgs wide = args;
+  wide.a = as_fp32(ctx, args.a);
+  wide.b = as_fp32(ctx, args.b);
+  wide.bias = as_fp32(ctx, args.bias);
+  if (args.c.dtype == DType::fp32) return matmul_in_place(ctx, wide, cost);
+  wide.c = ctx.alloc_scratch(args.c.shape, DType::fp32, "matmul fp32 copy");
+  if (!args.addend.defined()) wide.beta = 0;
+  matmul_in_place(ctx, wide, cost);
+  convert(ctx, {.from = wide.c, .to = args.c, .beta = args.addend.defined() ? 0 : args.beta});
+}
+
+// A library adds a bias of c's dtype.
+void matmul_on_gpu(ExecContext& ctx, const MatmulArgs& args, const OpCost& cost) {
+  const ArenaScope scope(ctx.scratch);
+  MatmulArgs call = args;
+  if (args.c.dtype == DType::fp32) call.bias = as_fp32(ctx, args.bias);
+  run_library(ctx, call, cost);
+}
+
+// CPUs multiply fp32 only; GPUs before Ampere have no bf16.
+bool lacks(const DeviceSpec& device, DType dtype) {
+  if (device.kind == DeviceKind::cpu) return dtype != DType::fp32;
+  return dtype == DType::bf16 && device.compute_capability < 80;
+}
+
+}  // namespace
+
+template <>
+void matmul<Device::cpu>(ExecContext& ctx, const MatmulArgs& args) {
   cpu::gemm(*ctx.pool,
             {.transpose_a = args.transpose_a,
              .transpose_b = args.transpose_b,
@@ -35,38 +95,15 @@ void matmul_fp32(ExecContext& ctx, const MatmulArgs& args) {
             args.bias.defined() ? args.bias.ptr<float>() : nullptr);
 }
 
-TensorView as_fp32(ExecContext& ctx, const TensorView& from) {
-  if (!from.defined()) return from;
-  const TensorView to = ctx.alloc_scratch(from.shape, DType::fp32, "matmul fp32 copy");
-  convert(ctx, {.from = from, .to = to});
-  return to;
-}
-
-// Narrow types on the CPU: multiply fp32 copies and round once, as a GPU's matrix units do.
-void matmul_through_fp32(ExecContext& ctx, const MatmulArgs& args, const OpCost& cost) {
-  const ArenaScope scope(ctx.scratch);
-  MatmulArgs wide = args;
-  wide.a = as_fp32(ctx, args.a);
-  wide.b = as_fp32(ctx, args.b);
-  wide.bias = as_fp32(ctx, args.bias);
-  if (args.c.dtype != DType::fp32) {
-    wide.beta = 0;
-    wide.c = ctx.alloc_scratch(args.c.shape, DType::fp32, "matmul fp32 copy");
-  }
-  run_op(ctx, "matmul", DType::fp32, Fp32Only{}, cost, [&]<Device D, class T>() { matmul_fp32(ctx, wide); });
-  if (args.c.dtype != DType::fp32) convert(ctx, {.from = wide.c, .to = args.c, .beta = args.beta});
-}
-
-}  // namespace
-
 void matmul(ExecContext& ctx, const MatmulArgs& args) {
   validate(args);
   const double k = double(args.transpose_a ? args.a.rows() : args.a.cols());
   const OpCost cost{.flops = 2 * double(args.c.numel()) * k,
                     .bytes = double(args.a.bytes() + args.b.bytes() + args.c.bytes() * (args.beta == 0 ? 1 : 2)),
                     .matrix = true};
-  if (ctx.device.kind == DeviceKind::cpu && args.a.dtype != DType::fp32) return matmul_through_fp32(ctx, args, cost);
-  run_op(ctx, "matmul", args.a.dtype, FloatTypes{}, cost, [&]<Device D, class T>() { matmul_fp32(ctx, args); });
+  if (lacks(ctx.device, args.a.dtype)) return matmul_through_fp32(ctx, args, cost);
+  if (ctx.device.kind == DeviceKind::cpu) return matmul_in_place(ctx, args, cost);
+  matmul_on_gpu(ctx, args, cost);
 }
 
 }  // namespace gradmill

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix product: c = op(a) · op(b) + beta · c (+ bias to every row). a and b share a dtype; c has it too, or is fp32
-// (weight gradients). Accumulation is fp32.
+// Matrix product: c = op(a) · op(b) + beta · addend (+ bias to every row). a and b share a dtype; c has it too, or is
+// fp32 (weight gradients). Accumulation is fp32.
 #pragma once
 
 #include "core/exec_context.h"
@@ -13,9 +13,18 @@ struct MatmulArgs {
   TensorView b;  // (k, n), or (n, k) when transposed
   TensorView c;  // (m, n)
   bool transpose_a = false, transpose_b = false;
-  float beta = 0;   // 0: c is not read
-  TensorView bias;  // (n) in a's dtype, or undefined
+  float beta = 0;     // 0: neither addend nor c is read
+  TensorView addend;  // (m, n) in c's dtype, not overlapping c, or undefined: c as it was
+  TensorView bias;    // (n) in a's dtype, or undefined
 };
 void matmul(ExecContext& ctx, const MatmulArgs& args);
+
+// What one device's library does. cpu: fp32 throughout, no addend. cuda: the bias has c's dtype.
+template <Device D>
+void matmul(ExecContext& ctx, const MatmulArgs& args);
+template <>
+void matmul<Device::cpu>(ExecContext& ctx, const MatmulArgs& args);
+template <>
+void matmul<Device::cuda>(ExecContext& ctx, const MatmulArgs& args);
 
 }  // namespace gradmill

@@ -37,7 +37,7 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args) {
   assert(args.dy.shape == args.sum.shape && args.dx.shape == args.sum.shape);
   assert(args.mean.defined() == (args.kind == NormKind::layer));
   const ArenaScope scope(ctx.scratch);
-  const RowChunks chunks = row_chunks(args.sum.rows());
+  const RowChunks chunks = row_chunks(args.sum.rows(), ctx.device, 1, 1);
   const TensorView partials = ctx.alloc_scratch({2, chunks.count, args.sum.cols()}, DType::fp32, "norm partials");
   const double tensors = args.dresidual.defined() ? 4 : 3;
   const OpCost cost{.flops = 14 * double(args.sum.numel()), .bytes = tensors * double(args.sum.bytes())};

@@ -7,12 +7,14 @@
 namespace gradmill {
 namespace {
 
+constexpr int64_t kBlocksPerUnit = 3;  // of a GPU: as many as its registers hold at once
+
 // `rotated` is the tensor that is certainly there: the forward's input, the backward's dout.
 void validate(const RopeArgs& args, const TensorView& rotated) {
   assert(args.head_dim > 0 && args.head_dim % 2 == 0);
   assert(rotated.shape.rank() == 2 && rotated.cols() == (args.heads + args.kv_heads) * args.head_dim);
   assert(args.positions.dtype == DType::int32 && args.positions.numel() == rotated.rows());
-  assert(args.cos_sin.dtype == DType::fp32 && args.cos_sin.cols() == args.head_dim);
+  assert(args.cos_sin.dtype == DType::fp32 && args.cos_sin.cols() == args.head_dim && args.cos_sin.contiguous());
   assert(args.q_weight.defined() == args.k_weight.defined());
   assert(!args.q_weight.defined() || args.q_weight.numel() == args.head_dim);
   assert(!args.k_weight.defined() || args.k_weight.numel() == args.head_dim);
@@ -40,7 +42,7 @@ void rope_backward(ExecContext& ctx, const RopeGradArgs& args) {
   const ArenaScope scope(ctx.scratch);
   TensorView partials;
   if (normed) {
-    const RowChunks chunks = row_chunks(args.dout.rows());
+    const RowChunks chunks = row_chunks(args.dout.rows(), ctx.device, kBlocksPerUnit, 1);
     partials = ctx.alloc_scratch({2, chunks.count, args.forward.head_dim}, DType::fp32, "rope partials");
   }
   const OpCost cost{.flops = (normed ? 16 : 3) * double(args.dout.numel()),

@@ -31,7 +31,8 @@ void rope_backward(ExecContext& ctx, const RopeGradArgs& args);
 
 template <Device D, class T>
 void rope_forward(ExecContext& ctx, const RopeArgs& args);
-// `partials` (2, chunks, D) fp32 holds each row chunk's part of dq_weight and dk_weight; undefined without QK-norm.
+// `partials` (2, chunks, D) fp32 holds each row chunk's (on a GPU: each block's) part of dq_weight and dk_weight;
+// undefined without QK-norm.
 template <Device D, class T>
 void rope_backward(ExecContext& ctx, const RopeGradArgs& args, const TensorView& partials);
 

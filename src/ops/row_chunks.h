@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How reductions over rows are cut: by shape alone, so that their bits do not depend on the number of threads.
+// How reductions over rows are cut: by shape and device alone, so that their bits do not depend on the number of
+// threads.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+
+#include "core/device_spec.h"
 
 namespace gradmill {
 
@@ -12,10 +15,16 @@ struct RowChunks {
   int64_t count;
 };
 
-// At most 64 chunks of at least 16 rows.
-inline RowChunks row_chunks(int64_t rows) {
-  const int64_t size = std::max<int64_t>(16, (rows + 63) / 64);
+// At most `most` chunks of at least 16 rows.
+inline RowChunks row_chunks(int64_t rows, int64_t most = 64) {
+  const int64_t size = std::max<int64_t>(16, (rows + most - 1) / most);
   return {size, (rows + size - 1) / size};
+}
+
+// On a GPU a chunk is the work of `blocks` thread blocks side by side, and each multiprocessor gets `per_unit` blocks.
+inline RowChunks row_chunks(int64_t rows, const DeviceSpec& device, int64_t per_unit, int64_t blocks) {
+  if (device.kind == DeviceKind::cpu) return row_chunks(rows);
+  return row_chunks(rows, std::max<int64_t>(1, (per_unit * device.num_units + blocks - 1) / blocks));
 }
 
 }  // namespace gradmill

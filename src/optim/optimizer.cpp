@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/optimizer.h"
 
-#include <cstring>
+#include <algorithm>
+#include <vector>
+
+#include "ops/transfer.h"
 
 namespace gradmill {
+namespace {
+
+// Parameters begin at multiples of kSegmentPadding, so a block has one group.
+std::vector<int8_t> groups_of_blocks(const ParamTable& table) {
+  std::vector<int8_t> groups(static_cast<size_t>(table.flat_size() / kSegmentPadding));
+  for (const Segment& segment : table.segments()) {
+    const int64_t blocks = (segment.size + kSegmentPadding - 1) / kSegmentPadding;
+    std::fill_n(groups.begin() + segment.begin / kSegmentPadding, blocks, static_cast<int8_t>(segment.group));
+  }
+  return groups;
+}
+
+}  // namespace
 
 Optimizer::Optimizer(ExecContext& ctx, const ParamTable& table, const AdamWOptions& options)
     : options_(options), table_(&table) {
@@ -11,16 +27,18 @@ Optimizer::Optimizer(ExecContext& ctx, const ParamTable& table, const AdamWOptio
   const NameScope scope(ctx, "adamw");
   m_ = ctx.alloc(ctx.persistent, {table.flat_size()}, DType::fp32, "first moments");
   v_ = ctx.alloc(ctx.persistent, {table.flat_size()}, DType::fp32, "second moments");
+  block_groups_ = ctx.alloc(ctx.persistent, {table.flat_size() / kSegmentPadding}, DType::int8, "groups");
   if (ctx.dry) return;
-  std::memset(m_.data, 0, m_.bytes());
-  std::memset(v_.data, 0, v_.bytes());
+  fill_zero(ctx, m_);
+  fill_zero(ctx, v_);
+  copy_to_device(ctx, block_groups_, groups_of_blocks(table).data());
 }
 
-void Optimizer::set_scalars(StepScalars& scalars) const {
-  scalars.beta1 = options_.beta1;
-  scalars.beta2 = options_.beta2;
-  scalars.eps = options_.eps;
-  scalars.clip = options_.clip;
+void Optimizer::set_scalars(StepInputs& inputs) const {
+  inputs.beta1 = options_.beta1;
+  inputs.beta2 = options_.beta2;
+  inputs.eps = options_.eps;
+  inputs.clip = options_.clip;
 }
 
 void Optimizer::update(ExecContext& ctx, const Weights& weights, const Gradients& grads) const {
@@ -32,7 +50,7 @@ void Optimizer::update(ExecContext& ctx, const Weights& weights, const Gradients
               .grads = grads.flat(),
               .m = m_,
               .v = v_,
-              .segments = table_->segments(),
+              .block_groups = block_groups_,
               .groups = groups_,
               .begin = 0,
               .end = table_->flat_size()});

@@ -20,7 +20,7 @@ class Optimizer {
   Optimizer(ExecContext& ctx, const ParamTable& table, const AdamWOptions& options);
 
   // Fills the scalars that stay the same from step to step.
-  void set_scalars(StepScalars& scalars) const;
+  void set_scalars(StepInputs& inputs) const;
   // Norm, clip, verdict, then the update of every weight.
   void update(ExecContext& ctx, const Weights& weights, const Gradients& grads) const;
 
@@ -32,7 +32,8 @@ class Optimizer {
   AdamWOptions options_;
   const ParamTable* table_;
   std::array<ParamGroup, kNumParamGroups> groups_;
-  TensorView m_, v_;  // (P) fp32
+  TensorView m_, v_;         // (P) fp32
+  TensorView block_groups_;  // (P / kSegmentPadding) int8
 };
 
 }  // namespace gradmill

@@ -39,7 +39,7 @@ LoadedRun::LoadedRun(const std::filesystem::path& path) : config_(read_config(pa
   vocab_ = CharVocab::from_text(state_.vocabulary);
   model_ = std::make_unique<Transformer>(model_spec(config_, vocab_.size()));
   session_ = std::make_unique<Session>(*model_, session_options(config_));
-  load_session(checkpoint, *model_, *session_, state_.updates);
+  load_session(checkpoint, *model_, *session_, progress_of(state_));
   // Averages, where a run keeps them, are what it is judged by.
   if (session_->has_average()) session_->exchange_average();
 }

@@ -9,10 +9,10 @@ namespace {
 
 // Calls visit(hugging face tensor, view of our rows that it holds) for every stored tensor.
 template <class Visit>
-void visit_tensors(const Transformer& model, const Weights& weights, Visit&& visit) {
+void visit_tensors(const Transformer& model, const TensorView& masters, Visit&& visit) {
   const HfFamily family = family_of(model.spec());
   for (ParamId id = 0; id < model.params().size(); ++id) {
-    const TensorView whole = weights.master(id);
+    const TensorView whole = model.params().view(id, masters);
     int64_t begin = 0;
     for (const HfTensor& tensor : hf_tensors(family, model, id)) {
       visit(tensor, whole.slice_rows(begin, begin + tensor.rows));
@@ -38,9 +38,11 @@ nlohmann::json gpt2_config(const TransformerSpec& spec) {
           {"eos_token_id", nullptr}};
 }
 
-nlohmann::json qwen3_config(const TransformerSpec& spec) {
-  return {{"architectures", {spec.qk_norm ? "Qwen3ForCausalLM" : "LlamaForCausalLM"}},
-          {"model_type", spec.qk_norm ? "qwen3" : "llama"},
+nlohmann::json llama_config(const TransformerSpec& spec) {
+  const char* const kind = spec.qk_norm ? "qwen3" : spec.qkv_bias ? "qwen2" : "llama";
+  const char* const model = spec.qk_norm ? "Qwen3ForCausalLM" : spec.qkv_bias ? "Qwen2ForCausalLM" : "LlamaForCausalLM";
+  return {{"architectures", {model}},
+          {"model_type", kind},
           {"max_position_embeddings", spec.max_positions},
           {"hidden_size", spec.width},
           {"num_hidden_layers", spec.layers},
@@ -60,35 +62,37 @@ HfFamily family_of(const TransformerSpec& spec) {
   return spec.positions == PositionScheme::learned ? HfFamily::gpt2 : HfFamily::llama;
 }
 
-std::vector<NamedTensor> model_tensors(const Transformer& model, const Weights& weights) {
+std::vector<NamedTensor> model_tensors(const Transformer& model, const TensorView& masters) {
   std::vector<NamedTensor> tensors;
-  visit_tensors(model, weights, [&](const HfTensor& tensor, const TensorView& view) {
+  visit_tensors(model, masters, [&](const HfTensor& tensor, const TensorView& view) {
     tensors.push_back({tensor.name, view, tensor.transposed});
   });
   return tensors;
 }
 
-void load_model_tensors(const SafeTensors& file, const Transformer& model, const Weights& weights) {
-  visit_tensors(model, weights, [&](const HfTensor& tensor, const TensorView& view) {
+void load_model_tensors(const SafeTensors& file, const Transformer& model, const TensorView& masters) {
+  visit_tensors(model, masters, [&](const HfTensor& tensor, const TensorView& view) {
     file.copy_to(tensor.name, view, tensor.transposed);
   });
 }
 
-void load_session(const Checkpoint& checkpoint, const Transformer& model, Session& session, uint32_t updates) {
-  load_model_tensors(checkpoint.tensors(kModelFile), model, session.weights());
+void load_session(const Checkpoint& checkpoint, const Transformer& model, Session& session,
+                  const Session::Progress& progress) {
+  const Session::HostState state = session.host_state(false);
+  load_model_tensors(checkpoint.tensors(kModelFile), model, state.masters);
   const SafeTensors& file = checkpoint.tensors(kStateFile);
-  for (const Session::StateTensor& tensor : session.optimizer_state()) {
+  for (const Session::StateTensor& tensor : state.optimizer) {
     if (tensor.name == Session::kAverageName && !file.contains(tensor.name)) {
-      std::memcpy(tensor.view.data, session.weights().flat_master().data, tensor.view.bytes());
+      std::memcpy(tensor.view.data, state.masters.data, tensor.view.bytes());
     } else {
       file.copy_to(tensor.name, tensor.view);
     }
   }
-  session.restored(updates);
+  session.restore(state, progress);
 }
 
 std::string model_config_json(const TransformerSpec& spec) {
-  nlohmann::json json = family_of(spec) == HfFamily::gpt2 ? gpt2_config(spec) : qwen3_config(spec);
+  nlohmann::json json = family_of(spec) == HfFamily::gpt2 ? gpt2_config(spec) : llama_config(spec);
   json["vocab_size"] = spec.vocab;
   json["tie_word_embeddings"] = spec.tied;
   json["initializer_range"] = spec.init_std;

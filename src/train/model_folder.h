@@ -9,6 +9,7 @@
 #include "checkpoint/safetensors_writer.h"
 #include "models/hf_names.h"
 #include "train/session.h"
+#include "train/train_state.h"
 
 namespace gradmill {
 
@@ -17,13 +18,17 @@ inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kStateFile = "state.safetensors";
 
 HfFamily family_of(const TransformerSpec& spec);
-// Views of the masters; fused parameters appear as the several tensors they are there.
-std::vector<NamedTensor> model_tensors(const Transformer& model, const Weights& weights);
+// Views of the flat masters, which lie in host memory; fused parameters appear as the several tensors they are there.
+std::vector<NamedTensor> model_tensors(const Transformer& model, const TensorView& masters);
 // Into the masters. Throws a data error that names a tensor that is missing or has another shape.
-void load_model_tensors(const SafeTensors& file, const Transformer& model, const Weights& weights);
-// Weights, moments and averages of a checkpoint into a session that has made `updates` updates. A checkpoint without
-// averages gives them its weights to start from.
-void load_session(const Checkpoint& checkpoint, const Transformer& model, Session& session, uint32_t updates);
+void load_model_tensors(const SafeTensors& file, const Transformer& model, const TensorView& masters);
+// Weights, moments and averages of a checkpoint into a session that stands at `progress`. A checkpoint without averages
+// gives them its weights to start from.
+void load_session(const Checkpoint& checkpoint, const Transformer& model, Session& session,
+                  const Session::Progress& progress);
+inline Session::Progress progress_of(const TrainState& state) {
+  return {state.updates, state.loss_scale, state.scale_streak};
+}
 std::string model_config_json(const TransformerSpec& spec);
 
 }  // namespace gradmill

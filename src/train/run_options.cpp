@@ -2,16 +2,54 @@
 #include "train/run_options.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
+
+#include "cuda/devices.h"
 
 namespace gradmill {
 namespace {
 
-DType compute_dtype(const std::string& name) {
+// The GPUs of this machine do not change while we run, and asking the driver takes a moment.
+const std::vector<DeviceSpec>& gpus() {
+  static const std::vector<DeviceSpec> found = cuda::present_devices();
+  return found;
+}
+
+DeviceSpec resolve_device(const std::string& name) {
+  if (name == "cpu" || (name == "auto" && gpus().empty())) return host_cpu();
+  if (name == "auto") return gpus().front();
+  if (name == "cuda") {
+    if (!gpus().empty()) return gpus().front();
+    throw usage_error("machine.device=cuda, but there is no GPU here, or this build has no CUDA",
+                      "use machine.device=auto or cpu, or name a GPU to plan for");
+  }
+  for (const DeviceSpec& gpu : gpus()) {
+    if (gpu.name == name) return gpu;
+  }
+  return device_by_name(name);
+}
+
+DType resolve_dtype(const std::string& name, const DeviceSpec& device) {
+  if (name == "auto") return device.compute_capability >= 80 ? DType::bf16 : DType::fp32;
+  if (name == "tf32") return DType::fp32;
   for (DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
     if (name == name_of(dtype)) return dtype;
   }
-  throw usage_error(fmt::format("unknown dtype '{}'", name), "choose one of: fp32, bf16, fp16");
+  throw usage_error(fmt::format("unknown dtype '{}'", name), "choose one of: auto, fp32, tf32, bf16, fp16");
+}
+
+AttentionBackend attention_backend(const std::string& name) {
+  if (name == "cudnn") return AttentionBackend::cudnn;
+  if (name == "flash") return AttentionBackend::flash;
+  return name == "math" ? AttentionBackend::math : AttentionBackend::automatic;
+}
+
+std::string tuning_cache(const std::string& setting) {
+  if (!setting.empty()) return setting;
+  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  if (cache != nullptr && *cache != 0) return std::string(cache) + "/gradmill/tuning";
+  return home == nullptr ? std::string() : std::string(home) + "/.cache/gradmill/tuning";
 }
 
 int thread_count(int64_t setting) {
@@ -27,11 +65,11 @@ TransformerSpec model_spec(const RunConfig& config, int64_t vocab) {
   if (model.style == "gpt2") {
     spec = gpt2_spec(vocab, model.layers, model.heads, model.width, model.context);
     if (model.mlp_width != 0) spec.mlp_width = model.mlp_width;
-  } else if (model.style == "qwen3") {
+  } else {
     const int64_t mlp_width = model.mlp_width != 0 ? model.mlp_width : (model.width * 8 / 3 + 31) / 32 * 32;
     spec = qwen3_spec(vocab, model.layers, model.heads, model.kv_heads, model.width, mlp_width, model.context);
-  } else {
-    throw usage_error(fmt::format("unknown model style '{}'", model.style), "choose one of: gpt2, qwen3");
+    spec.qk_norm = model.style == "qwen3";
+    spec.qkv_bias = model.style == "qwen2";
   }
   spec.kv_heads = model.kv_heads;
   spec.tied = model.tied;
@@ -41,9 +79,9 @@ TransformerSpec model_spec(const RunConfig& config, int64_t vocab) {
 
 SessionOptions session_options(const RunConfig& config) {
   SessionOptions options;
-  options.device = device_by_name(config.machine.device);
+  options.device = resolve_device(config.machine.device);
   options.num_threads = thread_count(config.machine.threads);
-  options.dtype = compute_dtype(config.machine.dtype);
+  options.dtype = resolve_dtype(config.machine.dtype, options.device);
   options.policy = SavePolicy::by_name(config.machine.save_policy);
   const int64_t batch = config.training.batch_size, micro = config.training.micro_batch_size;
   options.train_seqs = micro > 0 ? std::min(micro, batch) : batch;
@@ -58,6 +96,15 @@ SessionOptions session_options(const RunConfig& config) {
   options.ema_decay = static_cast<float>(config.optimizer.ema_decay);
   options.dropout = static_cast<float>(config.model.dropout);
   options.seed = static_cast<uint64_t>(config.training.seed);
+  options.kernels = {.attention = attention_backend(config.attention.backend),
+                     .tf32 = config.machine.dtype == "tf32" && options.device.compute_capability >= 80,
+                     .deterministic = config.machine.deterministic,
+                     .fused_adamw = config.optimizer.fused && config.compile.mode != "off"};
+  // As PyTorch's scaler starts and grows.
+  if (options.dtype == DType::fp16) options.loss_scaling = {.initial = 65536, .growth_steps = 2000};
+  options.capture = config.compile.mode == "reduce-overhead" || config.compile.mode == "max-autotune";
+  options.autotune = config.compile.mode == "max-autotune";
+  options.tuning_cache = tuning_cache(config.compile.cache);
   return options;
 }
 

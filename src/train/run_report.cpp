@@ -11,6 +11,24 @@ Feature number_feature(std::string name, std::string_view key, double value, std
   return {std::move(name), false, fmt::format("{}=0", key)};
 }
 
+Feature device_feature(const SessionOptions& options) {
+  if (options.device.kind == DeviceKind::cpu) {
+    return {"device", true, fmt::format("cpu, {} threads; training on a CPU is slow", options.num_threads)};
+  }
+  return {"device", true,
+          fmt::format("{}, compute capability {}.{}, {:.1f} GiB", options.device.title,
+                      options.device.compute_capability / 10, options.device.compute_capability % 10,
+                      double(options.device.memory_bytes) / double(1 << 30))};
+}
+
+Feature tf32_feature(const RunConfig& config, const SessionOptions& options) {
+  if (options.device.kind == DeviceKind::cpu) return {"tf32", false, "needs a GPU"};
+  if (options.dtype != DType::fp32) return {"tf32", false, "inactive: no FP32 GEMMs"};
+  if (options.kernels.tf32) return {"tf32", true, "machine.dtype=tf32"};
+  const bool asked = config.machine.dtype == "tf32";
+  return {"tf32", false, asked ? "needs compute capability 8.0: fp32 is used" : "machine.dtype=fp32"};
+}
+
 }  // namespace
 
 std::string run_header(Trainer& trainer, const RunConfig& config, const std::string& folder) {
@@ -33,20 +51,24 @@ std::string run_header(Trainer& trainer, const RunConfig& config, const std::str
 std::vector<Feature> run_features(const RunConfig& config) {
   const SessionOptions options = session_options(config);
   const bool recomputes = config.machine.save_policy != "none";
+  const bool gpu = options.device.kind == DeviceKind::cuda;
   return {
-      {"device", true, fmt::format("cpu, {} threads; training on a CPU is slow", options.num_threads)},
-      {"precision", true, config.machine.dtype},
-      {"tf32", false, "needs a GPU"},
-      {"cuda graphs", false, "needs a GPU"},
+      device_feature(options),
+      {"precision", true, std::string(options.kernels.tf32 ? "tf32" : name_of(options.dtype))},
+      tf32_feature(config, options),
+      {"cuda graphs", gpu && options.capture, gpu ? "compile.mode=" + config.compile.mode : "needs a GPU"},
+      {"autotuned products", gpu && options.autotune, gpu ? "compile.mode=" + config.compile.mode : "needs a GPU"},
       {"flash attention", true, "tiled, memory linear in the context"},
-      {"fused adamw", true,
+      {"fused adamw", options.kernels.fused_adamw,
        fmt::format("lr {:g}, weight decay {:g}", config.optimizer.lr, config.optimizer.weight_decay)},
       number_feature("gradient clipping", "optimizer.clip", config.optimizer.clip, "global norm"),
       number_feature("averaged weights", "optimizer.ema_decay", config.optimizer.ema_decay, "decay"),
       number_feature("early stopping", "eval.patience", double(config.eval.patience), "patience"),
       number_feature("data workers", "data.num_workers", double(config.data.num_workers), "threads"),
       {"recomputation", recomputes, "machine.save_policy=" + config.machine.save_policy},
-      {"deterministic", true, "same bits for any number of threads"},
+      {"deterministic", !gpu || options.kernels.deterministic,
+       gpu ? fmt::format("machine.deterministic={}", options.kernels.deterministic)
+           : std::string("same bits for any number of threads")},
   };
 }
 

@@ -2,51 +2,63 @@
 #include "train/session.h"
 
 #include <algorithm>
-#include <cmath>
 #include <array>
+#include <cmath>
 #include <cstring>
-#include <limits>
 #include <numeric>
 
+#include "cpu/cpu_runtime.h"
+#include "cuda/gpu_runtime.h"
 #include "ops/convert.h"
 #include "ops/ema.h"
 #include "ops/find_non_finite.h"
+#include "ops/transfer.h"
 
 namespace gradmill {
+
+std::unique_ptr<Runtime> make_runtime(const SessionOptions& options) {
+  const RuntimeOptions runtime{.device = options.device,
+                               .num_threads = options.num_threads,
+                               .capture = options.capture && !options.poison,
+                               .autotune = options.autotune,
+                               .tuning_cache = options.tuning_cache,
+                               .note = options.note};
+  if (options.device.kind == DeviceKind::cuda) return cuda::make_runtime(runtime);
+  return std::make_unique<cpu::CpuRuntime>(runtime);
+}
+
 namespace {
 
-void copy_in(const TensorView& to, std::span<const int32_t> from) {
-  assert(to.numel() == static_cast<int64_t>(from.size()));
-  std::copy(from.begin(), from.end(), to.ptr<int32_t>());
-}
+std::span<const std::byte> bytes_of(std::span<const int32_t> values) { return std::as_bytes(values); }
 
 }  // namespace
 
-Session::Session(const Transformer& model, const SessionOptions& options, OnPaper) : model_(model), options_(options) {
+Session::Session(const Transformer& model, const SessionOptions& options, OnPaper, Runtime* runtime)
+    : model_(model), options_(options) {
   ctx_.device = options.device;
+  ctx_.kernels = options.kernels;
   ctx_.dry = true;
+  if (runtime != nullptr) runtime->attach(ctx_);
   allocate_persistent();
 }
 
-MemoryPlan Session::plan(const Transformer& model, const SessionOptions& options) {
-  return Session(model, options, OnPaper{}).run_on_paper();
+MemoryPlan Session::plan(const Transformer& model, const SessionOptions& options, Runtime* runtime) {
+  return Session(model, options, OnPaper{}, runtime).run_on_paper();
 }
 
 Session::Session(const Transformer& model, const SessionOptions& options)
-    : model_(model), options_(options), plan_(plan(model, options)) {
-  if (options.device.kind != DeviceKind::cpu) {
-    throw usage_error(fmt::format("this build cannot run on {}", options.device.title),
-                      "use the cpu device, or plan for the GPU with 'gradmill plan'");
-  }
+    : model_(model), options_(options), runtime_(make_runtime(options)), plan_(plan(model, options, runtime_.get())) {
   ctx_.device = options.device;
-  pool_ = std::make_unique<cpu::ThreadPool>(options.num_threads);
-  ctx_.pool = pool_.get();
-  slab_ = Storage(plan_.slab_bytes());
-  ctx_.persistent.attach(slab_.bytes().first(plan_.persistent.bytes));
-  for (Arena* arena : {&ctx_.persistent, &ctx_.saved, &ctx_.scratch}) arena->set_poison(options.poison ? poison_host : nullptr);
+  ctx_.kernels = options.kernels;
+  runtime_->attach(ctx_);
+  slab_ = runtime_->allocate(plan_.slab_bytes());
+  ctx_.persistent.attach(slab_.first(plan_.persistent.bytes));
+  for (Arena* arena : {&ctx_.persistent, &ctx_.saved, &ctx_.scratch}) {
+    arena->set_poison(options.poison ? runtime_->poison() : nullptr);
+  }
   allocate_persistent();
   weights_->initialise(ctx_, options.seed);
-  if (has_average()) std::memcpy(average_.data, weights_->flat_master().data, average_.bytes());
+  if (has_average()) copy_on_device(ctx_, average_, weights_->flat_master());
 }
 
 void Session::allocate_persistent() {
@@ -65,21 +77,25 @@ void Session::allocate_persistent() {
   generate_inputs_.seq.cu_kv = ctx_.alloc(ctx_.persistent, {2}, DType::int32, "generate inputs.key offsets");
   logits_ = ctx_.alloc(ctx_.persistent, {1, model_.spec().vocab}, DType::fp32, "next logits");
   if (ctx_.dry) return;
-  ctx_.scalars = new (scalars.data) StepScalars;
-  ctx_.scalars->dropout = options_.dropout;
-  ctx_.scalars->seed = options_.seed;
-  optimizer_->set_scalars(*ctx_.scalars);
+  step_inputs_.dropout = options_.dropout;
+  step_inputs_.seed = options_.seed;
+  step_inputs_.scale_growth_steps = options_.loss_scaling.growth_steps;
+  optimizer_->set_scalars(step_inputs_);
+  ctx_.scalars = reinterpret_cast<StepScalars*>(scalars.data);
+  StepScalars first;
+  static_cast<StepInputs&>(first) = step_inputs_;
+  first.loss_scale = options_.loss_scaling.initial;
+  copy_to_device(ctx_, scalars, &first);
 }
 
 Session::Inputs Session::allocate_inputs(std::string_view name, int64_t seqs) {
   const NameScope scope(ctx_, name);
   const int64_t rows = token_capacity(seqs * options_.context);
-  const auto ints = [&](int64_t count, std::string_view what) {
-    return ctx_.alloc(ctx_.persistent, {count}, DType::int32, what);
-  };
-  Inputs inputs{.tokens = ints(rows, "tokens"), .targets = ints(rows, "targets"), .seq = {}};
-  inputs.seq.positions = ints(rows, "positions");
-  inputs.seq.cu_q = inputs.seq.cu_kv = ints(seqs + 1, "sequence offsets");
+  Inputs inputs{.block = ctx_.alloc(ctx_.persistent, {3 * rows + seqs + 1}, DType::int32, "batch")};
+  inputs.tokens = inputs.block.slice_rows(0, rows);
+  inputs.targets = inputs.block.slice_rows(rows, 2 * rows);
+  inputs.seq.positions = inputs.block.slice_rows(2 * rows, 3 * rows);
+  inputs.seq.cu_q = inputs.seq.cu_kv = inputs.block.slice_rows(3 * rows, 3 * rows + seqs + 1);
   inputs.seq.max_seqs = seqs;
   inputs.seq.max_len = options_.context;
   return inputs;
@@ -98,14 +114,23 @@ MemoryPlan Session::run_on_paper() {
     result.saved = {ctx_.saved.high_water(), ctx_.saved.owners_at_peak()};
     result.scratch = {ctx_.scratch.high_water(), ctx_.scratch.owners_at_peak()};
   };
+  // Batches may be dense or not, and libraries want different workspaces for them: the plan covers both, and counts the
+  // work of a dense one.
   run(Phase::train, [&] {
     grads_->begin_step();
+    train_inputs_.seq.dense = true;
     train_step_ops();
     update_ops();
+    ctx_.ledger = nullptr;
+    train_inputs_.seq.dense = false;
+    train_step_ops();
   });
   run(Phase::eval, [&] {
-    Pass pass = make_pass(eval_inputs_, false);
-    model_.evaluate(pass, eval_inputs_.tokens, eval_inputs_.targets);
+    eval_inputs_.seq.dense = true;
+    eval_ops();
+    ctx_.ledger = nullptr;
+    eval_inputs_.seq.dense = false;
+    eval_ops();
   });
   run(Phase::diagnose, [&] { find_non_finite_activation(); });
   run(Phase::generate, [&] {
@@ -119,7 +144,7 @@ void Session::enter(Phase phase) {
   if (ctx_.dry || phase_ == phase) return;
   use_ = arena_use();
   const PhasePlan& plan = plan_.phase(phase);
-  const std::span<std::byte> region = slab_.bytes().subspan(plan_.persistent.bytes);
+  const std::span<std::byte> region = slab_.subspan(plan_.persistent.bytes);
   ctx_.saved.attach(region.first(plan.saved.bytes));
   ctx_.scratch.attach(region.subspan(plan.saved.bytes, plan.scratch.bytes));
   phase_ = phase;
@@ -138,11 +163,22 @@ Session::ArenaUse Session::arena_use() const {
   return use;
 }
 
-void Session::upload(const Inputs& inputs, const MicroBatch& batch) {
-  copy_in(inputs.tokens, batch.tokens);
-  copy_in(inputs.targets, batch.targets);
-  copy_in(inputs.seq.positions, batch.positions);
-  copy_in(inputs.seq.cu_q, batch.cu_seqlens);
+void Session::upload(Inputs& inputs, const MicroBatch& batch) {
+  staging_.clear();
+  for (const std::vector<int32_t>* part : {&batch.tokens, &batch.targets, &batch.positions, &batch.cu_seqlens}) {
+    staging_.insert(staging_.end(), part->begin(), part->end());
+  }
+  assert(inputs.block.numel() == std::ssize(staging_));
+  runtime_->upload(inputs.block.data, bytes_of(staging_));
+  inputs.seq.dense = true;
+  for (size_t i = 0; i < batch.cu_seqlens.size(); ++i) {
+    inputs.seq.dense &= batch.cu_seqlens[i] == static_cast<int64_t>(i) * options_.context;
+  }
+}
+
+void Session::run(Sequence sequence, bool dense, const std::function<void()>& ops) {
+  if (ctx_.observer != nullptr) return ops();
+  runtime_->run(2 * static_cast<int>(sequence) + (dense ? 1 : 0), ops);
 }
 
 Pass Session::make_pass(const Inputs& inputs, bool train) {
@@ -154,13 +190,14 @@ Pass Session::make_pass(const Inputs& inputs, bool train) {
           .rope_table = rope_table_};
 }
 
-void Session::begin_step(int64_t step, float lr, int64_t num_targets) {
-  StepScalars& scalars = *ctx_.scalars;
-  scalars.step = static_cast<uint32_t>(step);
-  scalars.lr = lr;
-  scalars.inv_targets = num_targets > 0 ? static_cast<float>(1.0 / double(num_targets)) : 0.0f;
-  scalars.loss_sum = 0;
+void Session::begin_step(int64_t step, float lr, int64_t num_targets, float loss_limit) {
+  step_inputs_.step = static_cast<uint32_t>(step);
+  step_inputs_.lr = lr;
+  step_inputs_.inv_targets = num_targets > 0 ? static_cast<float>(1.0 / double(num_targets)) : 0.0f;
+  step_inputs_.loss_limit = loss_limit;
+  upload_value<StepInputs>(ctx_.scalars, step_inputs_);
   grads_->begin_step();
+  first_micro_ = true;
 }
 
 void Session::train_step_ops() {
@@ -178,22 +215,51 @@ void Session::update_ops() {
 void Session::train_micro(const MicroBatch& batch) {
   enter(Phase::train);
   upload(train_inputs_, batch);
-  ctx_.scalars->token_base = static_cast<uint32_t>(batch.token_base);
-  train_step_ops();
+  upload_value(&ctx_.scalars->token_base, static_cast<uint32_t>(batch.token_base));
+  // Gradients of the first micro-batch overwrite, those of later ones add: two sequences.
+  run(first_micro_ ? Sequence::first_micro : Sequence::later_micro, train_inputs_.seq.dense,
+      [this] { train_step_ops(); });
+  grads_->set_all_written();
+  first_micro_ = false;
 }
 
-Session::StepResult Session::end_step() {
+Runtime::Read Session::submit_step() {
   enter(Phase::train);
-  update_ops();
-  const StepScalars& scalars = *ctx_.scalars;
-  return {scalars.loss_sum, scalars.grad_norm, scalars.finite != 0};
+  run(Sequence::update, false, [this] { update_ops(); });
+  return runtime_->read_later(ctx_.scalars, sizeof(StepScalars));
 }
 
-Session::StepResult Session::abandon_step() {
-  StepScalars& scalars = *ctx_.scalars;
-  scalars.finite = 0;
-  scalars.grad_norm = std::numeric_limits<float>::quiet_NaN();
-  return {scalars.loss_sum, scalars.grad_norm, false};
+Session::StepResult Session::wait(Runtime::Read step) {
+  StepScalars scalars;
+  std::memcpy(&scalars, runtime_->wait(step).data(), sizeof(scalars));
+  return {scalars.loss_sum,
+          scalars.grad_norm,
+          scalars.finite != 0,
+          {scalars.updates, scalars.loss_scale, scalars.scale_streak}};
+}
+
+StepScalars Session::read_scalars() {
+  StepScalars scalars;
+  std::memcpy(&scalars, runtime_->wait(runtime_->read_later(ctx_.scalars, sizeof(scalars))).data(), sizeof(scalars));
+  return scalars;
+}
+
+void Session::profile(Ledger& ledger) {
+  profiler_ = runtime_->make_profiler(ledger);
+  ctx_.observer = profiler_.get();
+  ctx_.ledger = &ledger;
+}
+
+void Session::stop_profile() {
+  ctx_.observer = nullptr;
+  ctx_.ledger = nullptr;
+  profiler_.reset();
+}
+
+std::vector<float> Session::read(const TensorView& view) {
+  std::vector<float> values(static_cast<size_t>(view.numel()));
+  copy_to_host(ctx_, values.data(), view);
+  return values;
 }
 
 Session::NonFinite Session::find_non_finite_activation() {
@@ -203,7 +269,9 @@ Session::NonFinite Session::find_non_finite_activation() {
   Pass pass = make_pass(train_inputs_, false);
   model_.visit_activations(pass, train_inputs_.tokens, [&](const std::string& where, const TensorView& x) {
     find_non_finite(ctx_, x, row);
-    if (!ctx_.dry && found.row < 0 && *row.ptr<int32_t>() >= 0) found = {where, *row.ptr<int32_t>()};
+    int32_t first = -1;
+    if (!ctx_.dry && found.row < 0) copy_to_host(ctx_, &first, row);
+    if (first >= 0) found = {where, first};
   });
   return found;
 }
@@ -220,10 +288,9 @@ std::string Session::diagnose(const StepBatch& batch) {
     }
   }
   for (ParamId id = static_cast<ParamId>(model_.params().size()); id-- > 0;) {
-    const TensorView grad = grads_->view(id);
-    const bool finite = !grad.defined() || std::all_of(grad.ptr<float>(), grad.ptr<float>() + grad.numel(),
-                                                       [](float value) { return std::isfinite(value); });
-    if (!finite)
+    if (!grads_->wants(id)) continue;
+    const std::vector<float> grad = read(grads_->view(id));
+    if (!std::all_of(grad.begin(), grad.end(), [](float value) { return std::isfinite(value); }))
       return fmt::format("activations are finite; the gradient of '{}' is not", model_.params().spec(id).name);
   }
   return "activations and gradients are finite one by one; their norm or the loss overflows";
@@ -236,26 +303,54 @@ void Session::exchange_average() {
   num_cached_ = 0;
 }
 
-std::vector<Session::StateTensor> Session::optimizer_state() const {
-  std::vector<StateTensor> state = {{"adamw.first_moments", optimizer_->first_moments()},
-                                    {"adamw.second_moments", optimizer_->second_moments()}};
-  if (has_average()) state.push_back({kAverageName, average_});
+Session::HostState Session::host_state(bool with_values) {
+  HostState state;
+  std::vector<StateTensor> tensors = {{"masters", weights_->flat_master()},
+                                      {"adamw.first_moments", optimizer_->first_moments()},
+                                      {"adamw.second_moments", optimizer_->second_moments()}};
+  if (has_average()) tensors.push_back({kAverageName, average_});
+  if (options_.device.kind != DeviceKind::cpu) {
+    const size_t bytes = align_up(weights_->flat_master().bytes());
+    state.copies = Storage(tensors.size() * bytes);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      TensorView& view = tensors[i].view;
+      std::byte* copy = state.copies.bytes().data() + i * bytes;
+      if (with_values) copy_to_host(ctx_, copy, view);
+      view.data = copy;
+    }
+  }
+  state.masters = tensors.front().view;
+  state.optimizer.assign(tensors.begin() + 1, tensors.end());
   return state;
 }
 
-void Session::restored(uint32_t updates) {
-  ctx_.scalars->updates = updates;
+void Session::restore(const HostState& state, const Progress& progress) {
+  if (options_.device.kind != DeviceKind::cpu) {
+    copy_to_device(ctx_, weights_->flat_master(), state.masters.data);
+    copy_to_device(ctx_, optimizer_->first_moments(), state.optimizer[0].view.data);
+    copy_to_device(ctx_, optimizer_->second_moments(), state.optimizer[1].view.data);
+    if (has_average()) copy_to_device(ctx_, average_, state.optimizer[2].view.data);
+  }
+  // A run may come back in another precision, where the old scale means nothing.
+  const bool scaled = options_.loss_scaling.growth_steps > 0 && progress.loss_scale > 1;
+  upload_value(&ctx_.scalars->updates, progress.updates);
+  upload_value(&ctx_.scalars->loss_scale, scaled ? progress.loss_scale : options_.loss_scaling.initial);
+  upload_value(&ctx_.scalars->scale_streak, progress.scale_streak);
   weights_->refresh_compute(ctx_);
   num_cached_ = 0;
+}
+
+void Session::eval_ops() {
+  Pass pass = make_pass(eval_inputs_, false);
+  model_.evaluate(pass, eval_inputs_.tokens, eval_inputs_.targets);
 }
 
 double Session::eval_micro(const MicroBatch& batch) {
   enter(Phase::eval);
   upload(eval_inputs_, batch);
-  ctx_.scalars->loss_sum = 0;
-  Pass pass = make_pass(eval_inputs_, false);
-  model_.evaluate(pass, eval_inputs_.tokens, eval_inputs_.targets);
-  return ctx_.scalars->loss_sum;
+  upload_value(&ctx_.scalars->loss_sum, 0.0);
+  run(Sequence::eval, eval_inputs_.seq.dense, [this] { eval_ops(); });
+  return read_scalars().loss_sum;
 }
 
 void Session::allocate_caches() {
@@ -277,13 +372,16 @@ std::span<const float> Session::extend_sequence() {
   const auto fresh = std::span(sequence_).subspan(num_cached_);
   const auto cached = static_cast<int32_t>(num_cached_), rows = static_cast<int32_t>(fresh.size());
   const SeqLayout& seq = generate_inputs_.seq;
-  std::copy(fresh.begin(), fresh.end(), generate_inputs_.tokens.ptr<int32_t>());
-  std::iota(seq.positions.ptr<int32_t>(), seq.positions.ptr<int32_t>() + rows, cached);
-  copy_in(seq.cu_q, std::array{0, rows});
-  copy_in(seq.cu_kv, std::array{0, cached + rows});
+  staging_.resize(fresh.size());
+  std::iota(staging_.begin(), staging_.end(), cached);
+  runtime_->upload(generate_inputs_.tokens.data, bytes_of(fresh));
+  runtime_->upload(seq.positions.data, bytes_of(staging_));
+  runtime_->upload(seq.cu_q.data, bytes_of(std::array{0, rows}));
+  runtime_->upload(seq.cu_kv.data, bytes_of(std::array{0, cached + rows}));
   extend_sequence_ops(rows);
   num_cached_ = sequence_.size();
-  return {logits_.ptr<float>(), static_cast<size_t>(logits_.numel())};
+  next_logits_ = read(logits_);
+  return next_logits_;
 }
 
 std::span<const float> Session::start_generation(std::span<const int32_t> prompt) {

@@ -3,16 +3,25 @@
 // and after that never allocates again.
 #pragma once
 
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 
-#include "cpu/thread_pool.h"
+#include "core/runtime.h"
+#include "core/storage.h"
 #include "data/batch.h"
 #include "models/transformer.h"
 #include "optim/optimizer.h"
 #include "train/memory_plan.h"
 
 namespace gradmill {
+
+// For fp16, whose gradients underflow: the loss is multiplied, gradients divided again in fp32.
+struct LossScaling {
+  float initial = 1;
+  uint32_t growth_steps = 0;  // finite steps after which it doubles; 0: it stays
+};
 
 struct SessionOptions {
   DeviceSpec device = host_cpu();
@@ -27,16 +36,35 @@ struct SessionOptions {
   float dropout = 0;
   uint64_t seed = 0;
   bool poison = false;  // fill every allocation with NaN first: for tests
+  KernelOptions kernels;
+  LossScaling loss_scaling;
+  bool capture = false;      // replay steps as graphs, where the device can
+  bool autotune = false;     // time the libraries' algorithms in the first step
+  std::string tuning_cache;  // file that keeps what was timed
+  std::function<void(const std::string&)> note = [](const std::string&) {};
 };
+
+std::unique_ptr<Runtime> make_runtime(const SessionOptions& options);
 
 class Session {
  public:
+  // What the device counts from step to step.
+  struct Progress {
+    uint32_t updates = 0;
+    float loss_scale = 1;
+    uint32_t scale_streak = 0;
+  };
+
   Session(const Transformer& model, const SessionOptions& options);
 
-  // The plan alone: nothing is allocated, and the device need not be present.
-  static MemoryPlan plan(const Transformer& model, const SessionOptions& options);
+  // The plan alone: nothing is allocated, and the device need not be present. With the runtime of a device that is,
+  // libraries are asked for the sizes of their workspaces.
+  static MemoryPlan plan(const Transformer& model, const SessionOptions& options, Runtime* runtime = nullptr);
 
   const MemoryPlan& memory_plan() const { return plan_; }
+  // Memory beside the slab, and all that is used on the device as its driver sees it; 0 where there is none.
+  size_t library_bytes() const { return runtime_->library_bytes(); }
+  size_t driver_bytes() const { return runtime_->driver_bytes(); }
   // High-water marks of the real arenas so far, to compare with the plan.
   struct ArenaUse {
     size_t persistent = 0;
@@ -50,19 +78,22 @@ class Session {
   Weights& weights() { return *weights_; }
   const Gradients& gradients() const { return *grads_; }
 
-  // A training step: begin_step, train_micro for every micro-batch, end_step.
-  void begin_step(int64_t step, float lr, int64_t num_targets);
+  // A training step: begin_step, train_micro for every micro-batch, end_step. A mean loss above `loss_limit` gates the
+  // update, like one that is not finite.
+  void begin_step(int64_t step, float lr, int64_t num_targets,
+                  float loss_limit = std::numeric_limits<float>::infinity());
   void train_micro(const MicroBatch& batch);
   struct StepResult {
     double loss_sum = 0;  // over the step's targets
     float grad_norm = 0;
     bool finite = true;  // false: weights and moments were left alone
+    Progress progress;   // behind the step
   };
-  StepResult end_step();
-  // The sum of the losses of the step so far.
-  double loss_so_far() const { return ctx_.scalars->loss_sum; }
-  // Ends the step without an update.
-  StepResult abandon_step();
+  StepResult end_step() { return wait(submit_step()); }
+  // end_step in two parts, so that the host can prepare the next step while the device computes this one. Results must
+  // be fetched in order, and no more than Runtime::kReadsInFlight may wait.
+  Runtime::Read submit_step();
+  StepResult wait(Runtime::Read step);
 
   // After a step that was not finite: the first layer and sample of the batch whose activations are not, or else the
   // parameter whose gradient is not.
@@ -72,16 +103,28 @@ class Session {
   bool has_average() const { return average_.defined(); }
   void exchange_average();
 
-  // What a checkpoint holds beside the weights: moments and averages, (P) fp32 each, and the count of updates.
+  // Everything a checkpoint holds, in host memory, (P) fp32 each: masters, moments and averages. On the CPU these are
+  // the session's own tensors, on a GPU copies.
   struct StateTensor {
     std::string name;
     TensorView view;
   };
+  struct HostState {
+    Storage copies;
+    TensorView masters;
+    std::vector<StateTensor> optimizer;
+  };
   static constexpr const char* kAverageName = "averaged_weights";
-  std::vector<StateTensor> optimizer_state() const;
-  uint32_t updates() const { return ctx_.scalars->updates; }
-  // Call after values were written into weights or optimizer_state() from outside.
-  void restored(uint32_t updates);
+  HostState host_state(bool with_values = true);
+  // Call after values were written into a host state: the session takes them over.
+  void restore(const HostState& state, const Progress& progress);
+
+  // Counts and times every op of the steps that follow, until stop_profile. They are not replayed as graphs.
+  void profile(Ledger& ledger);
+  void stop_profile();
+
+  // A contiguous fp32 tensor of the session, in host memory.
+  std::vector<float> read(const TensorView& view);
 
   // The sum of the losses of one micro-batch's targets.
   double eval_micro(const MicroBatch& batch);
@@ -95,19 +138,28 @@ class Session {
   std::span<const float> continue_generation(int32_t token);
 
  private:
-  // A phase's inputs in device memory.
+  // A phase's inputs in device memory: views of one block, so that a batch arrives in one copy.
   struct Inputs {
+    TensorView block;            // int32: tokens, targets, positions, sequence offsets
     TensorView tokens, targets;  // (N) int32
     SeqLayout seq;
   };
   struct OnPaper {};
 
-  Session(const Transformer& model, const SessionOptions& options, OnPaper);
+  Session(const Transformer& model, const SessionOptions& options, OnPaper, Runtime* runtime);
   void allocate_persistent();
   Inputs allocate_inputs(std::string_view name, int64_t seqs);
   MemoryPlan run_on_paper();
   void enter(Phase phase);
-  void upload(const Inputs& inputs, const MicroBatch& batch);
+  void upload(Inputs& inputs, const MicroBatch& batch);
+  template <class T>
+  void upload_value(T* to, const T& value) {
+    runtime_->upload(to, std::as_bytes(std::span(&value, 1)));
+  }
+  // Sequences of ops that may be captured; dense batches are a sequence of their own.
+  enum class Sequence : uint8_t { first_micro, later_micro, update, eval };
+  void run(Sequence sequence, bool dense, const std::function<void()>& ops);
+  StepScalars read_scalars();
   Pass make_pass(const Inputs& inputs, bool train);
 
   struct NonFinite {
@@ -117,6 +169,7 @@ class Session {
   NonFinite find_non_finite_activation();
 
   void train_step_ops();
+  void eval_ops();
   void update_ops();
   // Runs the tokens of sequence_ that are not cached yet.
   std::span<const float> extend_sequence();
@@ -126,9 +179,13 @@ class Session {
   const Transformer& model_;
   SessionOptions options_;
   ExecContext ctx_;
-  std::unique_ptr<cpu::ThreadPool> pool_;
+  std::unique_ptr<Runtime> runtime_;
   MemoryPlan plan_;
-  Storage slab_;
+  std::span<std::byte> slab_;
+  StepInputs step_inputs_;
+  bool first_micro_ = true;
+  std::unique_ptr<OpObserver> profiler_;
+  std::vector<int32_t> staging_;  // a batch as Inputs::block has it
   std::optional<Phase> phase_;
   ArenaUse use_;
   std::optional<Weights> weights_;
@@ -136,6 +193,7 @@ class Session {
   std::optional<Optimizer> optimizer_;
   TensorView average_;  // (P) fp32
   TensorView rope_table_, logits_;
+  std::vector<float> next_logits_;
   Inputs train_inputs_, eval_inputs_, generate_inputs_;
   // Generation: the tokens so far, the first num_cached_ of which have their rows in caches_ (one a layer, in the saved
   // arena).

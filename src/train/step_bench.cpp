@@ -3,64 +3,147 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
-#include "core/op_profiler.h"
 #include "core/rng.h"
 #include "train/run_options.h"
 
 namespace gradmill {
 namespace {
 
-constexpr int64_t kVocab = 65, kTokens = 1'000'000, kWarmupSteps = 5;
+using Clock = std::chrono::steady_clock;
+const Clock::time_point kProcessStart = Clock::now();
 
-std::vector<int32_t> random_tokens() {
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+constexpr int64_t kTokens = 1'000'000, kWarmupSteps = 5;
+
+const std::vector<BenchCase>& cases() {
+  static const std::vector<std::string> kQwen = {"model.style=qwen3",  "model.heads=12",       "model.kv_heads=4",
+                                                 "model.layers=24",    "model.width=768",      "model.mlp_width=2048",
+                                                 "model.context=2048", "training.batch_size=8"};
+  static const std::vector<BenchCase> kCases = {
+      {"nano", 65, {"machine.device=cpu"}},
+      {"char",
+       65,
+       {"machine.device=cpu", "model.layers=6", "model.heads=6", "model.width=384", "model.context=256",
+        "training.batch_size=16"}},
+      {"char-gpu",
+       65,
+       {"model.layers=6", "model.heads=6", "model.width=384", "model.context=256", "model.dropout=0.2",
+        "training.batch_size=64"}},
+      {"176m", 32768, kQwen},
+      {"gpt2-124m",
+       50304,
+       {"model.layers=12", "model.heads=12", "model.width=768", "model.context=1024", "training.batch_size=64"}},
+      {"llama-1b",
+       32768,
+       {"model.style=qwen3", "model.layers=22", "model.heads=32", "model.kv_heads=4", "model.width=2048",
+        "model.mlp_width=5632", "model.context=2048", "training.batch_size=16"}},
+      {"qwen2.5-0.5b",
+       151936,
+       {"model.style=qwen2", "model.layers=24", "model.heads=14", "model.kv_heads=2", "model.width=896",
+        "model.mlp_width=4864", "model.context=1024", "training.batch_size=128", "training.micro_batch_size=32"}},
+  };
+  return kCases;
+}
+
+std::vector<int32_t> random_tokens(int64_t vocab) {
   std::vector<int32_t> tokens(kTokens);
   for (size_t i = 0; i < tokens.size(); ++i) {
-    tokens[i] = static_cast<int32_t>(philox(0, {static_cast<uint32_t>(i), 0, 0, 0})[0] % kVocab);
+    tokens[i] = static_cast<int32_t>(philox(0, {static_cast<uint32_t>(i), 0, 0, 0})[0] % static_cast<uint32_t>(vocab));
   }
   return tokens;
 }
 
+// Submits steps one ahead of their results, as training does, and notes when each one ended.
+class StepTimer {
+ public:
+  StepTimer(Session& session, TrainLoader& loader) : session_(session), loader_(loader) {}
+
+  void submit(int64_t step) {
+    const StepBatch batch = loader_.next();
+    session_.begin_step(step, 1e-3f, batch.num_targets);
+    for (const MicroBatch& micro : batch.micro) session_.train_micro(micro);
+    pending_.push_back(session_.submit_step());
+    targets_ = batch.num_targets;
+  }
+  void finish() {
+    const Session::StepResult result = session_.wait(pending_.front());
+    pending_.erase(pending_.begin());
+    ends.push_back(Clock::now());
+    losses.push_back(result.loss_sum / double(targets_));
+    grad_norms.push_back(double(result.grad_norm));
+  }
+  size_t pending() const { return pending_.size(); }
+
+  std::vector<Clock::time_point> ends;
+  std::vector<double> losses, grad_norms;
+
+ private:
+  Session& session_;
+  TrainLoader& loader_;
+  std::vector<Runtime::Read> pending_;
+  int64_t targets_ = 1;
+};
+
 }  // namespace
 
-RunConfig bench_case(const std::string& name) {
-  RunConfig config;
-  if (name == "nano") return config;
-  if (name != "char") throw usage_error(fmt::format("unknown case '{}'", name), "choose one of: nano, char");
-  config.model.layers = config.model.heads = 6;
-  config.model.width = 384;
-  config.model.context = 256;
-  config.training.batch_size = 16;
-  return config;
+const BenchCase& bench_case(const std::string& name) {
+  std::string known;
+  for (const BenchCase& one : cases()) {
+    if (one.name == name) return one;
+    known += (known.empty() ? "" : ", ") + one.name;
+  }
+  throw usage_error(fmt::format("unknown case '{}'", name), "choose one of: " + known);
 }
 
-StepBenchResult bench_steps(const RunConfig& config, int64_t steps, bool profile) {
-  const std::vector<int32_t> tokens = random_tokens();
-  const Transformer model(model_spec(config, kVocab));
-  Session session(model, session_options(config));
-  LoaderOptions loading = loader_options(config);
-  loading.num_threads = 0;
-  TrainLoader loader(tokens, loading);
+std::vector<std::string> bench_case_names() {
+  std::vector<std::string> names;
+  for (const BenchCase& one : cases()) names.push_back(one.name);
+  return names;
+}
+
+StepBenchResult bench_steps(const RunConfig& config, int64_t vocab, const StepBenchOptions& bench) {
+  const int64_t steps = bench.steps;
+  const std::vector<int32_t> tokens = random_tokens(vocab);
   StepBenchResult result;
-  OpProfiler profiler(result.ledger);
-  std::vector<double> times;
+  SessionOptions options = session_options(config);
+  options.note = [&](const std::string& line) { result.notes.push_back(line); };
+  bench.adjust(options);
+  result.ledger = Ledger(bench.by_shape);
+  const Transformer model(model_spec(config, vocab));
+  Session session(model, options);
+  LoaderOptions loading = loader_options(config);
+  if (options.device.kind == DeviceKind::cpu) loading.num_threads = 0;
+  TrainLoader loader(tokens, loading);
+  StepTimer timer(session, loader);
+  const size_t ahead = options.device.kind == DeviceKind::cpu ? 0 : 1;
   for (int64_t step = 0; step < kWarmupSteps + steps; ++step) {
-    if (profile && step == kWarmupSteps) {
-      session.context().ledger = &result.ledger;
-      session.context().observer = &profiler;
-    }
-    const auto start = std::chrono::steady_clock::now();
-    const StepBatch batch = loader.next();
-    session.begin_step(step, 1e-3f, batch.num_targets);
-    for (const MicroBatch& micro : batch.micro) session.train_micro(micro);
-    session.end_step();
-    const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
-    if (step >= kWarmupSteps) times.push_back(elapsed.count());
+    if (bench.profile && step == kWarmupSteps) session.profile(result.ledger);
+    timer.submit(step);
+    // The first step ends on its own: how long it took to get there is a result.
+    while (timer.pending() > (step == 0 ? 0 : ahead)) timer.finish();
+  }
+  while (timer.pending() > 0) timer.finish();
+  session.stop_profile();
+  std::vector<double> times;
+  for (size_t i = timer.ends.size() - static_cast<size_t>(steps); i < timer.ends.size(); ++i) {
+    times.push_back(seconds_between(timer.ends[i - 1], timer.ends[i]) * 1e3);
   }
   std::sort(times.begin(), times.end());
   result.median_ms = times[times.size() / 2];
   result.fastest_ms = times.front();
+  result.slowest_ms = times.back();
   result.tokens_per_second = double(config.training.batch_size * config.model.context) / result.median_ms * 1e3;
+  result.first_step_s = seconds_between(kProcessStart, timer.ends.front());
+  result.loss = timer.losses.back();
+  result.mean_loss = std::accumulate(timer.losses.end() - steps, timer.losses.end(), 0.0) / double(steps);
+  result.first_grad_norm = timer.grad_norms.front();
+  result.memory_bytes = session.memory_plan().slab_bytes() + session.library_bytes();
+  result.driver_bytes = session.driver_bytes();
   return result;
 }
 

@@ -2,6 +2,8 @@
 // StepGuard: what to do about steps that are not finite or whose loss jumps.
 #pragma once
 
+#include <limits>
+
 #include "config/run_config.h"
 #include "train/train_state.h"
 
@@ -11,10 +13,12 @@ class StepGuard {
  public:
   explicit StepGuard(const TrainingConfig& config) : config_(config) {}
 
-  // Whether a loss is so far above its running mean that the update should be skipped.
-  bool is_spike(const TrainState& state, double loss) const {
-    return config_.spike_factor > 0 && state.running_loss > 0 && loss > config_.spike_factor * state.running_loss;
+  // The mean loss above which a step's update is skipped: a spike.
+  float loss_limit(const TrainState& state) const {
+    const bool on = watches_spikes() && state.running_loss > 0;
+    return on ? static_cast<float>(config_.spike_factor * state.running_loss) : std::numeric_limits<float>::infinity();
   }
+  bool watches_spikes() const { return config_.spike_factor > 0; }
 
   // Takes a step into the state. True when there were so many bad ones in a row that the run must go back.
   bool must_roll_back(TrainState& state, bool good, double loss) const {

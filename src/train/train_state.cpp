@@ -13,6 +13,9 @@ template <class State, class Visit>
 void visit_fields(State& state, Visit&& visit) {
   visit("step", state.step);
   visit("updates", state.updates);
+  visit("loss_scale", state.loss_scale);
+  visit("scale_streak", state.scale_streak);
+  visit("scale_skips", state.scale_skips);
   visit("tokens_seen", state.tokens_seen);
   visit("loss_total", state.loss_total);
   visit("finite_steps", state.finite_steps);

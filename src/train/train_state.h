@@ -11,8 +11,11 @@ namespace gradmill {
 struct TrainState {
   int64_t step = 0;      // steps done; also the sampler's and the RNG's position
   uint32_t updates = 0;  // optimiser updates: steps without the skipped ones
+  float loss_scale = 1;  // fp16's, as the next step starts with it
+  uint32_t scale_streak = 0;
   uint64_t tokens_seen = 0;
-  double loss_total = 0;  // over the finite steps, for the run's mean
+  int64_t scale_skips = 0;  // updates that fp16 overflows cost
+  double loss_total = 0;    // over the finite steps, for the run's mean
   int64_t finite_steps = 0;
   // Early stopping and the best checkpoint.
   double best_loss = std::numeric_limits<double>::infinity();

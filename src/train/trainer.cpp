@@ -22,9 +22,10 @@ Trainer::Trainer(const RunConfig& config, RunData data)
       data_(std::move(data)),
       length_(run_length(config, static_cast<int64_t>(data_.tokens.train.size()))),
       model_(model_spec(config, data_.vocab.size())),
-      session_(model_, session_options(config)),
+      session_(model_, make_session_options()),
       schedule_(make_schedule(config, length_.total_steps)),
       guard_(config.training),
+      monitor_(session_.memory_plan().device),
       eval_interval_(config.eval.every_steps, config.eval.every_epochs, config.eval.every_minutes,
                      length_.steps_per_epoch),
       save_interval_(config.checkpoint.every_steps, config.checkpoint.every_epochs, config.checkpoint.every_minutes,
@@ -34,21 +35,47 @@ Trainer::Trainer(const RunConfig& config, RunData data)
   state_.vocabulary = data_.vocab.characters();
   const SessionOptions options = session_options(config);
   flops_per_micro_batch_ = session_.memory_plan().phase(Phase::train).ledger.total().flops;
-  peak_flops_ = options.device.matrix_flops(options.dtype) * options.num_threads / options.device.num_units;
+  const bool cpu = options.device.kind == DeviceKind::cpu;
+  peak_flops_ =
+      options.device.matrix_flops(options.dtype) * (cpu ? double(options.num_threads) / options.device.num_units : 1.0);
+  // A GPU computes one step while the host prepares the next. To judge spikes, each loss must be known first.
+  max_pending_ = cpu || guard_.watches_spikes() ? 0 : 1;
+}
+
+SessionOptions Trainer::make_session_options() {
+  SessionOptions options = session_options(config_);
+  options.note = [this](const std::string& line) {
+    if (services_.metrics == nullptr) return early_notes_.push_back(line);
+    services_.note(line);
+  };
+  return options;
+}
+
+void Trainer::attach(TrainServices services) {
+  services_ = std::move(services);
+  for (const std::string& line : early_notes_) services_.note(line);
+  early_notes_.clear();
 }
 
 TrainOutcome Trainer::run() {
   open_loader();
   try {
-    while (state_.step < length_.total_steps && !state_.stopped_early) {
+    while (submitted_ < length_.total_steps && !state_.stopped_early) {
       poll_stop();
-      step_once();
-      const bool last = state_.step == length_.total_steps;
-      if (eval_interval_.due(state_.step) && !last) evaluate_and_judge();
-      if (save_interval_.due(state_.step) && !last) save();
+      submit_step();
+      const int64_t step = submitted_;
+      const bool last = step == length_.total_steps;
+      const bool eval = eval_interval_.due(step) && !last, save_now = save_interval_.due(step) && !last;
+      // What follows must see exactly the steps before it.
+      if (eval || save_now || last) complete_all();
+      if (pending_.size() > max_pending_) complete_step();
+      const bool here = state_.step == step;  // not pending, and not rolled back
+      if (eval && here) evaluate_and_judge();
+      if (save_now && here) save();
     }
     return finish();
   } catch (const Interrupted&) {
+    complete_all();
     return interrupted();
   }
 }
@@ -58,6 +85,8 @@ double Trainer::flops_per_token() const {
 }
 
 void Trainer::open_loader() {
+  submitted_ = state_.step;
+  last_step_end_ = Clock::now();
   loader_ = std::make_unique<TrainLoader>(data_.tokens.train, loader_options(config_), state_.step);
 }
 
@@ -65,18 +94,36 @@ void Trainer::poll_stop() const {
   if (services_.stop_requested()) throw Interrupted{};
 }
 
-void Trainer::step_once() {
+void Trainer::submit_step() {
   const auto start = Clock::now();
-  const StepBatch batch = loader_->next();
-  const double stall = seconds_since(start);
-  const auto lr = static_cast<float>(double(schedule_.at(batch.step)) * state_.lr_factor);
-  const Session::StepResult result = compute_step(batch, lr);
-  step_seconds_ = seconds_since(start);
+  Pending step{.batch = loader_->next()};
+  step.stall_seconds = seconds_since(start);
+  step.lr = static_cast<float>(double(schedule_.at(step.batch.step)) * state_.lr_factor);
+  step.loss_limit = guard_.loss_limit(state_);
+  session_.begin_step(step.batch.step, step.lr, step.batch.num_targets, step.loss_limit);
+  for (const MicroBatch& micro : step.batch.micro) session_.train_micro(micro);
+  step.result = session_.submit_step();
+  submitted_ = step.batch.step + 1;
+  pending_.push_back(std::move(step));
+}
 
-  state_.step = batch.step + 1;
-  state_.updates = session_.updates();
-  state_.tokens_seen += static_cast<uint64_t>(batch.num_targets);
-  last_loss_ = result.loss_sum / double(batch.num_targets);
+void Trainer::complete_all() {
+  while (!pending_.empty()) complete_step();
+}
+
+void Trainer::complete_step() {
+  const Pending step = std::move(pending_.front());
+  pending_.pop_front();
+  const Session::StepResult result = session_.wait(step.result);
+  step_seconds_ = seconds_since(last_step_end_);
+  last_step_end_ = Clock::now();
+
+  state_.step = step.batch.step + 1;
+  state_.updates = result.progress.updates;
+  state_.loss_scale = result.progress.loss_scale;
+  state_.scale_streak = result.progress.scale_streak;
+  state_.tokens_seen += static_cast<uint64_t>(step.batch.num_targets);
+  last_loss_ = result.loss_sum / double(step.batch.num_targets);
   if (result.finite) {
     state_.loss_total += last_loss_;
     ++state_.finite_steps;
@@ -86,39 +133,46 @@ void Trainer::step_once() {
   epoch_seconds_ += step_seconds_;
   run_seconds_ += step_seconds_;
   ++process_steps_;
-  report_step(batch, result, lr, stall / step_seconds_);
-  const bool diverged = !std::isfinite(last_loss_) || (!result.finite && !guard_.is_spike(state_, last_loss_));
-  if (diverged)
-    services_.note(fmt::format("step {}: the update was skipped: {}", state_.step, session_.diagnose(batch)));
+  report_step(step, result);
+  judge(step, result);
+}
+
+void Trainer::judge(const Pending& step, const Session::StepResult& result) {
+  const bool spike = !result.finite && last_loss_ > double(step.loss_limit);
+  const bool rescaled = !result.finite && std::isfinite(last_loss_) && config_.machine.dtype == "fp16";
+  if (spike) {
+    services_.note(fmt::format("step {}: loss {:.4f} is far above its mean of {:.4f}: the update was skipped",
+                               state_.step, last_loss_, state_.running_loss));
+  } else if (rescaled) {
+    ++state_.scale_skips;
+    services_.note(fmt::format("step {}: fp16 gradients overflowed: the update was skipped, the loss scale is now {:g}",
+                               state_.step, result.progress.loss_scale));
+  } else if (!result.finite) {
+    services_.note(fmt::format("step {}: the update was skipped: {}", state_.step, session_.diagnose(step.batch)));
+  }
   if (state_.step % length_.steps_per_epoch == 0) report_epoch();
-  if (guard_.must_roll_back(state_, result.finite, last_loss_)) roll_back();
+  // An overflow that a smaller loss scale will cure is not a bad step, as long as it can still shrink.
+  const bool good = result.finite || (rescaled && result.progress.loss_scale > 1);
+  if (good && !result.finite) return;
+  if (guard_.must_roll_back(state_, good, last_loss_)) roll_back();
 }
 
-Session::StepResult Trainer::compute_step(const StepBatch& batch, float lr) {
-  session_.begin_step(batch.step, lr, batch.num_targets);
-  for (const MicroBatch& micro : batch.micro) session_.train_micro(micro);
-  const double loss = session_.loss_so_far() / double(batch.num_targets);
-  if (!guard_.is_spike(state_, loss)) return session_.end_step();
-  services_.note(fmt::format("step {}: loss {:.4f} is far above its mean of {:.4f}: the update was skipped",
-                             batch.step + 1, loss, state_.running_loss));
-  return session_.abandon_step();
-}
-
-void Trainer::report_step(const StepBatch& batch, const Session::StepResult& result, float lr, double stall) {
-  const double flops = flops_per_micro_batch_ * double(batch.micro.size());
+void Trainer::report_step(const Pending& step, const Session::StepResult& result) {
+  const double flops = flops_per_micro_batch_ * double(step.batch.micro.size());
   services_.metrics->step({.step = state_.step,
                            .epoch = length_.epoch_of(state_.step),
                            .loss = last_loss_,
-                           .lr = lr,
+                           .lr = step.lr,
                            .grad_norm = result.grad_norm,
-                           .tokens_per_s = double(batch.num_targets) / step_seconds_,
+                           .tokens_per_s = double(step.batch.num_targets) / step_seconds_,
                            .samples_per_s = double(config_.training.batch_size) / step_seconds_,
                            .mfu = flops / step_seconds_ / peak_flops_,
                            .tokens_seen = state_.tokens_seen,
                            .step_ms = step_seconds_ * 1e3,
                            .memory_bytes = session_.memory_plan().slab_bytes(),
                            .finite = result.finite,
-                           .loader_stall = stall});
+                           .loader_stall = step.stall_seconds / step_seconds_,
+                           .gpu = monitor_.metrics(state_.step % config_.logging.every_steps == 0)});
 }
 
 void Trainer::report_epoch() {
@@ -145,6 +199,9 @@ void Trainer::roll_back() {
                 fmt::format("try optimizer.lr={:.2g} schedule.warmup_steps={}", config_.optimizer.lr / 2,
                             std::max<int64_t>(200, 2 * config_.schedule.warmup_steps)));
   }
+  // What was submitted since belongs to the future that is given up.
+  for (const Pending& step : pending_) session_.wait(step.result);
+  pending_.clear();
   const int64_t rollbacks = state_.rollbacks + 1;
   const double lr_factor = state_.lr_factor * config_.training.rollback_lr_factor;
   restore(*checkpoint);
@@ -198,12 +255,12 @@ void Trainer::evaluate_and_judge() {
 void Trainer::save() {
   if (services_.store == nullptr) return;
   services_.metrics->flush();
+  const Session::HostState values = session_.host_state();
   CheckpointFile state_file{kStateFile, {}};
-  for (const Session::StateTensor& tensor : session_.optimizer_state())
-    state_file.tensors.push_back({tensor.name, tensor.view});
+  for (const Session::StateTensor& tensor : values.optimizer) state_file.tensors.push_back({tensor.name, tensor.view});
   CheckpointWrite write;
   write.step = state_.step;
-  write.files = {{kModelFile, model_tensors(model_, session_.weights())}, std::move(state_file)};
+  write.files = {{kModelFile, model_tensors(model_, values.masters)}, std::move(state_file)};
   write.texts = {{"config.json", model_config_json(model_.spec())}, {"run.yaml", services_.config_yaml}};
   write.state_json = to_json(state_);
   try {
@@ -220,7 +277,7 @@ void Trainer::save() {
 
 void Trainer::restore(const Checkpoint& checkpoint) {
   state_ = state_from_json(checkpoint.state_json());
-  load_session(checkpoint, model_, session_, state_.updates);
+  load_session(checkpoint, model_, session_, progress_of(state_));
 }
 
 void Trainer::resume(const Checkpoint& checkpoint) {
@@ -248,7 +305,7 @@ void Trainer::restore_best() {
   if (!state_.stopped_early || services_.store == nullptr || !config_.checkpoint.keep_best ||
       state_.best_step == state_.step)
     return;
-  load_session(services_.store->open(state_.best_step), model_, session_, state_.updates);
+  load_session(services_.store->open(state_.best_step), model_, session_, progress_of(state_));
   services_.note(fmt::format("stopped early: no better loss for {} evaluations; back to the best, step {}",
                              state_.evals_since_best, state_.best_step));
 }

@@ -2,6 +2,8 @@
 // The training loop: load, step, judge, evaluate, save.
 #pragma once
 
+#include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,6 +11,7 @@
 
 #include "checkpoint/store.h"
 #include "metrics/record.h"
+#include "train/gpu_monitor.h"
 #include "train/interval.h"
 #include "train/run_data.h"
 #include "train/run_options.h"
@@ -45,7 +48,7 @@ class Trainer {
   Session& session() { return session_; }
 
   // Before anything below.
-  void attach(TrainServices services) { services_ = std::move(services); }
+  void attach(TrainServices services);
   // Goes on from `checkpoint`. Throws a data error when it does not belong to this model and text.
   void resume(const Checkpoint& checkpoint);
   TrainOutcome run();
@@ -53,9 +56,19 @@ class Trainer {
  private:
   struct Interrupted {};
 
-  void step_once();
-  Session::StepResult compute_step(const StepBatch& batch, float lr);
-  void report_step(const StepBatch& batch, const Session::StepResult& result, float lr, double stall);
+  // A step that the device may still be computing.
+  struct Pending {
+    StepBatch batch;
+    float lr = 0, loss_limit = 0;
+    double stall_seconds = 0;  // the device may have waited so long for the batch
+    Runtime::Read result = 0;
+  };
+  void submit_step();
+  // Takes the oldest pending step into the state, or all of them.
+  void complete_step();
+  void complete_all();
+  void judge(const Pending& step, const Session::StepResult& result);
+  void report_step(const Pending& step, const Session::StepResult& result);
   void report_epoch();
   void roll_back();
   void evaluate_and_judge();
@@ -69,21 +82,28 @@ class Trainer {
   void open_loader();
   void poll_stop() const;
   RunSummary summary(RunStatus status) const;
+  SessionOptions make_session_options();
 
   RunConfig config_;
   TrainServices services_;
+  std::vector<std::string> early_notes_;  // said before there was anyone to tell
   RunData data_;
   RunLength length_;
   Transformer model_;
   Session session_;
   Schedule schedule_;
   StepGuard guard_;
+  GpuMonitor monitor_;
   Interval eval_interval_, save_interval_;
   TrainState state_;
   std::unique_ptr<TrainLoader> loader_;
+  std::deque<Pending> pending_;
+  size_t max_pending_ = 0;  // steps submitted before the oldest one's result is looked at
+  int64_t submitted_ = 0;   // steps done, counting the pending ones
   double flops_per_micro_batch_ = 0, peak_flops_ = 1;
   double last_loss_ = kUnknown;
   // Of this process alone: times are not part of a run's state.
+  std::chrono::steady_clock::time_point last_step_end_;
   double step_seconds_ = 0, epoch_seconds_ = 0, run_seconds_ = 0;
   int64_t process_steps_ = 0;
 };

@@ -168,6 +168,43 @@ TEST_F(CliTest, CompletionAndManualComeFromTheTables) {
   }
 }
 
+constexpr const char* kTinyModel =
+    " machine.device=cpu model.layers=1 model.heads=2 model.width=16 model.context=8 training.batch_size=2 --vocab 11 "
+    "--steps 1 ";
+
+TEST_F(CliTest, ALadderOfATinyModel) {
+  const Outcome ladder = gradmill(std::string("bench ladder --repeats 2 --out ../ladder") + kTinyModel);
+  EXPECT_EQ(ladder.code, 0) << ladder.output;
+  for (const char* part : {"| fp32, one thread", "| + save policy cheap", "reference", "vocabulary 11"}) {
+    EXPECT_NE(ladder.output.find(part), std::string::npos) << part << "\n" << ladder.output;
+  }
+  EXPECT_TRUE(fs::exists(folder_ / "ladder/ladder.md"));
+  EXPECT_TRUE(fs::exists(folder_ / "ladder/ladder.json"));
+  EXPECT_TRUE(fs::is_empty(folder_ / "work"));
+  expect_error("bench ladder --repeats 0", 2, "--repeats");
+  expect_error("bench ladder --case giant", 2, "nano, char");
+}
+
+TEST_F(CliTest, OpsOfATinyModel) {
+  const Outcome ops = gradmill(std::string("bench ops") + kTinyModel);
+  EXPECT_EQ(ops.code, 0) << ops.output;
+  for (const char* part : {"copies", "| matmul 128x64x16 nt", "| attention_backward", "left to gain"}) {
+    EXPECT_NE(ops.output.find(part), std::string::npos) << part << "\n" << ops.output;
+  }
+}
+
+TEST_F(CliTest, DoctorWorksAnywhere) {
+  const Outcome text = gradmill("doctor");
+  EXPECT_EQ(text.code, 0) << text.output;
+  for (const char* part : {"CPU", "memory", "disk", "GPU"}) {
+    EXPECT_NE(text.output.find(part), std::string::npos) << part << "\n" << text.output;
+  }
+  const Outcome json = gradmill("doctor --json");
+  EXPECT_EQ(json.code, 0) << json.output;
+  EXPECT_NE(json.output.find("\"gpus\""), std::string::npos) << json.output;
+  EXPECT_TRUE(fs::is_empty(folder_ / "work"));
+}
+
 TEST_F(CliTest, PlansForAGpuThatIsNotHere) {
   const Outcome plan = gradmill(
       "plan --device h100 --vocab 32768 machine.dtype=bf16 model.style=qwen3 model.layers=24 "

@@ -155,8 +155,8 @@ TEST(ConfigMistakes, Names) {
   expect_parts(mistake_of({"training.batch-size=5"}), {"did you mean 'training.batch_size'?"});
   expect_parts(mistake_of({"training.lr=5"}), {"unknown key 'training.lr'", "did you mean 'optimizer.lr'?"});
   expect_parts(mistake_of({"schedule.warmup=5"}), {"did you mean 'schedule.warmup_steps'?"});
-  expect_parts(mistake_of({"model.style=qwen"}), {"one of gpt2, qwen3; did you mean 'qwen3'?"});
-  expect_parts(mistake_of({"machine.device=h10"}), {"one of cpu, "});
+  expect_parts(mistake_of({"model.style=qwen"}), {"one of gpt2, llama, qwen2, qwen3; did you mean 'qwen2'?"});
+  expect_parts(mistake_of({"machine.device=h10"}), {"one of auto, cpu, cuda, "});
   EXPECT_EQ(mistake_of({"model.zzzzzz=5"}).find("did you mean"), std::string::npos);
   expect_parts(mistake_of({"nonsense"}), {"'nonsense' is not SECTION.KEY=VALUE or GROUP=NAME"});
   expect_parts(mistake_of({"=5"}), {"is not SECTION.KEY=VALUE"});

@@ -58,6 +58,16 @@ TEST(Progress, PlainLinesWhenPiped) {
   EXPECT_TRUE(last.starts_with("step 200/200") && last.ends_with("mem 3.00 MiB\n")) << last;
 }
 
+TEST(Progress, ShowsTheGpuWhereItIsKnown) {
+  Screen screen;
+  Progress progress(screen.options(false));
+  StepMetrics step = step_at(10);
+  step.gpu = {.utilisation = 0.97, .watts = 650.4, .celsius = 61};
+  progress.step(step);
+  const std::string line = screen.take();
+  EXPECT_TRUE(line.ends_with("mem 3.00 MiB  GPU 97%  650 W  61 C\n")) << line;
+}
+
 TEST(Progress, UnknownNumbersAreLeftOut) {
   Screen screen;
   ProgressOptions options = screen.options(false);

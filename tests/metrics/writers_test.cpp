@@ -99,6 +99,23 @@ TEST(JsonlWriter, NumbersComeBackExactly) {
   EXPECT_EQ(record.steps[0].memory_bytes, step.memory_bytes);
 }
 
+TEST(JsonlWriter, TellsOfAGpuWhatIsKnown) {
+  const TemporaryFolder folder;
+  StepMetrics step = step_at(1);
+  step.gpu = {.utilisation = 0.5, .watts = 650, .memory_bytes = 1024};
+  JsonlWriter writer(folder.path() / "metrics.jsonl", kFreshRun);
+  writer.step(step);
+  writer.flush();
+  const std::string line = read_lines(folder.path() / "metrics.jsonl").front();
+  EXPECT_NE(line.find(R"("gpu_utilisation":0.5,"gpu_watts":650,"gpu_memory_bytes":1024,"finite":true})"),
+            std::string::npos)
+      << line;
+  const GpuMetrics gpu = read_metrics(folder.path() / "metrics.jsonl").steps.at(0).gpu;
+  EXPECT_EQ(gpu.watts, 650);
+  EXPECT_EQ(gpu.memory_bytes, 1024u);
+  EXPECT_TRUE(std::isnan(gpu.celsius));
+}
+
 TEST(CsvWriter, OneTable) {
   const TemporaryFolder folder;
   {
@@ -107,15 +124,17 @@ TEST(CsvWriter, OneTable) {
     StepMetrics bad = step_at(2);
     bad.loss = kUnknown;
     bad.memory_bytes = 0;
+    bad.gpu = {.utilisation = 0.5, .watts = 650, .memory_bytes = 1024};
     writer.step(bad);
     writer.eval(eval_at(2, false));
   }
   const std::vector<std::string> expected = {
       "step,epoch,loss,learning_rate,grad_norm,tokens_per_s,samples_per_s,mfu,tokens_seen,step_ms,memory_bytes,"
-      "loader_stall,finite,eval_loss,eval_perplexity,eval_seconds,best",
-      "1,0.125,4,0.001,0.5,1000,15.625,0.25,64,64,3145728,0.125,true,,,,",
-      "2,0.25,,0.001,0.5,1000,15.625,0.25,128,64,,0.125,false,,,,",
-      "2,0.25,,,,,,,,,,,true," + fmt::format("{}", 5.0 / 3) + ",2,0.5,false",
+      "loader_stall,finite,eval_loss,eval_perplexity,eval_seconds,best,gpu_utilisation,gpu_watts,gpu_celsius,"
+      "gpu_memory_bytes",
+      "1,0.125,4,0.001,0.5,1000,15.625,0.25,64,64,3145728,0.125,true,,,,,,,,",
+      "2,0.25,,0.001,0.5,1000,15.625,0.25,128,64,,0.125,false,,,,,0.5,650,,1024",
+      "2,0.25,,,,,,,,,,,true," + fmt::format("{}", 5.0 / 3) + ",2,0.5,false,,,,",
   };
   EXPECT_EQ(read_lines(folder.path() / "metrics.csv"), expected);
 }

@@ -10,7 +10,12 @@
 namespace gradmill::test {
 namespace {
 
-class CurveTest : public testing::TestWithParam<std::string> {};
+class CurveTest : public testing::TestWithParam<std::tuple<std::string, Device>> {
+ protected:
+  void SetUp() override {
+    if (!is_present(std::get<Device>(GetParam()))) GTEST_SKIP() << "there is no GPU here";
+  }
+};
 
 SessionOptions options_of(const SafeTensors& file) {
   const auto number = [&](const char* key) { return std::stof(file.metadata().at(key)); };
@@ -27,9 +32,13 @@ SessionOptions options_of(const SafeTensors& file) {
 }
 
 TEST_P(CurveTest, LossesAndNormsMatch) {
-  const SafeTensors file(golden_path(GetParam()));
-  const SessionOptions options = options_of(file);
-  GoldenModel golden(GetParam(), "init.", options);
+  const auto& [name, device] = GetParam();
+  const SafeTensors file(golden_path(name));
+  SessionOptions options = options_of(file);
+  options.device = test_device_spec(device);
+  options.kernels.tf32 = false;
+  options.capture = true;
+  GoldenModel golden(name, "init.", options);
   const auto steps = static_cast<int64_t>(golden.number("steps"));
   const Schedule schedule{.peak = static_cast<float>(golden.number("lr")),
                           .floor = static_cast<float>(golden.number("min_lr")),
@@ -50,15 +59,20 @@ TEST_P(CurveTest, LossesAndNormsMatch) {
     ASSERT_NEAR(result.grad_norm, file.at("grad_norms").ptr<float>()[step], 2e-3) << "step " << step;
   }
   for (ParamId id = 0; id < golden.model().params().size(); ++id) {
-    const std::string& name = golden.model().params().spec(id).name;
+    const std::string& param = golden.model().params().spec(id).name;
     // A key bias moves every score of a query alike: its gradient is 0 but for rounding, which AdamW blows up.
-    if (name.ends_with("qkv.bias")) continue;
-    expect_close(golden.session().weights().get(id), golden.stored("final.", id), 1e-4, name);
+    if (param.ends_with("qkv.bias")) continue;
+    expect_close(golden.session().weights().get(golden.session().context(), id), golden.stored("final.", id), 1e-4,
+                 param);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, CurveTest, testing::Values("curve_gpt2", "curve_qwen3"),
-                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Models, CurveTest,
+                         testing::Combine(testing::Values("curve_gpt2", "curve_qwen3"),
+                                          testing::ValuesIn(devices_of_build())),
+                         [](const auto& test) {
+                           return name_of_device(std::get<Device>(test.param)) + "_" + std::get<0>(test.param);
+                         });
 
 }  // namespace
 }  // namespace gradmill::test

@@ -17,13 +17,15 @@ double norm(std::span<const float> values) {
   return std::sqrt(sum);
 }
 
-class ParityTest : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+class ParityTest : public testing::TestWithParam<std::tuple<std::string, std::string, Device>> {
  protected:
   ParityTest() {
-    const auto& [name, policy] = GetParam();
+    const auto& [name, policy, device] = GetParam();
     const SafeTensors file(golden_path(name));
     ids_shape_ = file.at("input_ids").shape;
     SessionOptions options;
+    options.device = test_device_spec(device);
+    options.kernels.tf32 = false;
     options.num_threads = 2;
     options.train_seqs = ids_shape_[0];
     options.context = std::stoll(file.metadata().at("context"));
@@ -32,6 +34,10 @@ class ParityTest : public testing::TestWithParam<std::tuple<std::string, std::st
     golden_ = std::make_unique<GoldenModel>(name, "", options);
     batch_ = batch_of(golden_->file().at("input_ids"), golden_->file().at("targets"), ids_shape_[0], ids_shape_[1],
                       options.context);
+  }
+
+  void SetUp() override {
+    if (!is_present(std::get<Device>(GetParam()))) GTEST_SKIP() << "there is no GPU here";
   }
 
   Shape ids_shape_;
@@ -43,7 +49,7 @@ TEST_P(ParityTest, LossAndGradients) {
   Session& session = golden_->session();
   session.begin_step(0, 0.0f, batch_.num_targets);
   session.train_micro(batch_);
-  const double loss = session.context().scalars->loss_sum / double(batch_.num_targets);
+  const double loss = session.end_step().loss_sum / double(batch_.num_targets);
   EXPECT_NEAR(loss, golden_->file().at("loss").ptr<float>()[0], 1e-5);
 
   const int64_t count = golden_->model().params().size();
@@ -52,9 +58,9 @@ TEST_P(ParityTest, LossAndGradients) {
   all = std::sqrt(all);
   for (ParamId id = 0; id < count; ++id) {
     const std::vector<float> expected = golden_->stored("grad.", id);
-    const TensorView actual = session.gradients().view(id);
+    const std::vector<float> actual = session.read(session.gradients().view(id));
     std::vector<float> difference(expected.size());
-    for (size_t i = 0; i < expected.size(); ++i) difference[i] = actual.ptr<float>()[i] - expected[i];
+    for (size_t i = 0; i < expected.size(); ++i) difference[i] = actual[i] - expected[i];
     EXPECT_LE(norm(difference), 1e-4 * std::max(norm(expected), 1e-3 * all)) << golden_->model().params().spec(id).name;
   }
 }
@@ -81,8 +87,12 @@ TEST_P(ParityTest, Logits) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ParityTest,
                          testing::Combine(testing::Values("gpt2", "qwen3", "qwen3_untied", "llama_gqa"),
-                                          testing::Values("none", "cheap", "block")),
-                         [](const auto& test) { return std::get<0>(test.param) + "_" + std::get<1>(test.param); });
+                                          testing::Values("none", "cheap", "block"),
+                                          testing::ValuesIn(devices_of_build())),
+                         [](const auto& test) {
+                           return name_of_device(std::get<2>(test.param)) + "_" + std::get<0>(test.param) + "_" +
+                                  std::get<1>(test.param);
+                         });
 
 }  // namespace
 }  // namespace gradmill::test

@@ -18,6 +18,16 @@ const std::vector<ParamGroup> kGroups = {{.lr_scale = 1, .weight_decay = 0.1f},
                                          {.lr_scale = 0.5f, .weight_decay = 0},
                                          {.lr_scale = 2, .weight_decay = 0.01f}};
 
+// The group of each block of the flat space.
+std::vector<int8_t> groups_of_blocks() {
+  std::vector<int8_t> groups(kTotal / kSegmentPadding);
+  for (const Segment& segment : kSegments) {
+    const int64_t blocks = (segment.size + kSegmentPadding - 1) / kSegmentPadding;
+    std::fill_n(groups.begin() + segment.begin / kSegmentPadding, blocks, static_cast<int8_t>(segment.group));
+  }
+  return groups;
+}
+
 // PyTorch's AdamW in double.
 struct Reference {
   std::vector<double> w, m, v;
@@ -50,25 +60,29 @@ class AdamWTest : public OpTest {
   AdamWArgs make() {
     const std::vector<float> zero(kTotal);
     const TensorView compute = dtype() == DType::fp32 ? TensorView{} : tensor({kTotal}, dtype());
-    return {.master = upload(random_values(kTotal, 1), {kTotal}, DType::fp32),
+    const std::vector<int8_t> groups = groups_of_blocks();
+    const TensorView block_groups = tensor({static_cast<int64_t>(groups.size())}, DType::int8);
+    std::copy(groups.begin(), groups.end(), block_groups.ptr<int8_t>());
+    return {.master = upload(without_padding(random_values(kTotal, 1)), {kTotal}, DType::fp32),
             .compute = compute,
             .grads = upload(gradient(0), {kTotal}, DType::fp32),
             .m = upload(zero, {kTotal}, DType::fp32),
             .v = upload(zero, {kTotal}, DType::fp32),
-            .segments = kSegments,
+            .block_groups = block_groups,
             .groups = kGroups,
             .begin = 0,
             .end = kTotal};
   }
 
   // Zero in the padding, as the trainer keeps it.
-  static std::vector<float> gradient(uint32_t step) {
-    std::vector<float> grads(kTotal), random = random_values(kTotal, 100 + step, 3);
+  static std::vector<float> without_padding(const std::vector<float>& values) {
+    std::vector<float> kept(kTotal);
     for (const Segment& segment : kSegments) {
-      std::copy_n(random.begin() + segment.begin, segment.size, grads.begin() + segment.begin);
+      std::copy_n(values.begin() + segment.begin, segment.size, kept.begin() + segment.begin);
     }
-    return grads;
+    return kept;
   }
+  static std::vector<float> gradient(uint32_t step) { return without_padding(random_values(kTotal, 100 + step, 3)); }
 
   static void set(const TensorView& view, const std::vector<float>& values) {
     std::copy(values.begin(), values.end(), view.ptr<float>());
@@ -138,17 +152,36 @@ TEST_P(AdamWNarrow, ComputeIsTheRoundedMaster) {
   }
 }
 
-TEST_P(AdamWTest, PaddingIsNotTouched) {
+TEST_P(AdamWTest, PaddingStaysZero) {
   const AdamWArgs args = make();
-  const std::vector<float> before = state(args);
   prepare_update(ctx_, args.grads);
   adamw(ctx_, args);
   const std::vector<float> after = state(args);
   for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{1000, 1024}, {21027, 21248}, {40704, kTotal}}) {
-    for (int64_t offset = 0; offset < static_cast<int64_t>(before.size()); offset += kTotal) {
+    for (int64_t offset = 0; offset < static_cast<int64_t>(after.size()); offset += kTotal) {
       const auto first = static_cast<size_t>(offset + begin), count = static_cast<size_t>(end - begin);
-      expect_same_bits(std::span(after).subspan(first, count), std::span(before).subspan(first, count), "padding");
+      expect_same_bits(std::span(after).subspan(first, count), std::vector<float>(count), "padding");
     }
+  }
+}
+
+TEST_P(AdamWTest, FusedOrNotAgreesWithTheCpu) {
+  for (bool fused : {true, false}) {
+    ctx_.kernels.fused_adamw = fused;
+    scalars().updates = 0;
+    const AdamWArgs args = make(), expected = make();
+    for (uint32_t step = 0; step < 3; ++step) {
+      set(args.grads, gradient(step));
+      set(expected.grads, gradient(step));
+      prepare_update(ctx_, args.grads);
+      adamw(ctx_, args);
+      adamw(reference_, expected);
+    }
+    expect_within_ulps(download(args.master), download(expected.master), DType::fp32, 2, "master");
+    expect_within_ulps(download(args.m), download(expected.m), DType::fp32, 2, "m");
+    expect_within_ulps(download(args.v), download(expected.v), DType::fp32, 2, "v");
+    if (!args.compute.defined()) continue;
+    expect_within_ulps(download(args.compute), download(expected.compute), dtype(), 1, "compute");
   }
 }
 
@@ -191,7 +224,9 @@ TEST_P(AdamWTest, OnPaperScratchIsAsInTheRun) {
   adamw(ctx_, args);
   ExecContext paper;
   paper.dry = true;
-  for (TensorView* view : {&args.master, &args.compute, &args.grads, &args.m, &args.v}) view->data = nullptr;
+  paper.device = ctx_.device;
+  for (TensorView* view : {&args.master, &args.compute, &args.grads, &args.m, &args.v, &args.block_groups})
+    view->data = nullptr;
   prepare_update(paper, args.grads);
   adamw(paper, args);
   EXPECT_EQ(paper.scratch.high_water(), ctx_.scratch.high_water());
@@ -230,6 +265,82 @@ TEST_P(PrepareUpdate, BitsDoNotDependOnThreads) {
   }
 }
 
+TEST_P(PrepareUpdate, NormOfManyChunks) {
+  for (int64_t size : {int64_t{1}, int64_t{1027}, kNormChunk, 37 * kNormChunk + 77}) {
+    const TensorView grads = upload(random_values(size, 1), {size}, DType::fp32);
+    prepare_update(reference_, grads);
+    const StepScalars expected = scalars();
+    scalars().updates -= 1;
+    prepare_update(ctx_, grads);
+    EXPECT_NEAR(scalars().grad_norm, expected.grad_norm, 1e-6 * expected.grad_norm);
+    EXPECT_NEAR(scalars().grad_factor, expected.grad_factor, 1e-6 * expected.grad_factor);
+    EXPECT_EQ(scalars().updates, expected.updates);
+    EXPECT_FLOAT_EQ(scalars().bias_correction2, expected.bias_correction2);
+  }
+}
+
+class Verdict : public PrepareUpdate {
+ protected:
+  // One step whose mean loss is `loss`; the gradient's norm before unscaling is 5.
+  void step(double loss, float bad = 0) {
+    scalars().inv_targets = 0.5f;
+    scalars().loss_sum = 2 * loss;
+    prepare_update(ctx_, upload(std::vector<float>{3, bad, -4}, {3}, DType::fp32));
+  }
+};
+
+TEST_P(Verdict, ALossAboveTheLimitGatesTheUpdate) {
+  scalars().loss_limit = 3;
+  step(3);
+  EXPECT_EQ(scalars().finite, 1u);
+  step(3.01);
+  EXPECT_EQ(scalars().finite, 0u);
+  EXPECT_FLOAT_EQ(scalars().grad_norm, 1.25f);
+  EXPECT_EQ(scalars().updates, 1u);
+  step(INFINITY);
+  EXPECT_EQ(scalars().finite, 0u);
+  scalars().loss_limit = std::numeric_limits<float>::infinity();
+  step(1e30);
+  EXPECT_EQ(scalars().finite, 1u);
+  EXPECT_EQ(scalars().loss_scale, 4) << "it changes only when asked to";
+}
+
+TEST_P(Verdict, LossScaleGrowsAfterAStreakAndHalvesAfterABadStep) {
+  scalars().scale_growth_steps = 3;
+  scalars().clip = 0;
+  step(1), step(1);
+  EXPECT_EQ(scalars().loss_scale, 4);
+  EXPECT_EQ(scalars().scale_streak, 2u);
+  step(1);
+  EXPECT_EQ(scalars().grad_factor, 0.25f) << "this step's gradient has the old scale";
+  EXPECT_EQ(scalars().loss_scale, 8);
+  EXPECT_EQ(scalars().scale_streak, 0u);
+  step(1);
+  step(1, NAN);
+  EXPECT_EQ(scalars().finite, 0u);
+  EXPECT_EQ(scalars().loss_scale, 4);
+  EXPECT_EQ(scalars().scale_streak, 0u);
+  step(NAN);
+  EXPECT_EQ(scalars().loss_scale, 2);
+  step(1);
+  scalars().loss_limit = 2;
+  step(2.5);
+  EXPECT_EQ(scalars().finite, 0u);
+  EXPECT_EQ(scalars().loss_scale, 2);
+  EXPECT_EQ(scalars().scale_streak, 1u);
+}
+
+TEST_P(Verdict, LossScaleStaysBetweenOneAndItsLargest) {
+  scalars().scale_growth_steps = 1;
+  scalars().loss_scale = 0x1p23f;
+  step(1), step(1), step(1);
+  EXPECT_EQ(scalars().loss_scale, 0x1p24f);
+  scalars().loss_scale = 2;
+  step(1, INFINITY), step(1, INFINITY), step(1, INFINITY);
+  EXPECT_EQ(scalars().loss_scale, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Verdict, testing::ValuesIn(fp32_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Ops, PrepareUpdate, testing::ValuesIn(fp32_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Ops, AdamWNarrow, testing::ValuesIn(cases_without(DType::fp32)), case_name);
 INSTANTIATE_TEST_SUITE_P(Ops, AdamWTest, testing::ValuesIn(all_cases()), case_name);

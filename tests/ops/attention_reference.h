@@ -19,6 +19,7 @@ struct AttentionCase {
   int64_t max_len = 0;  // 0: the longest sequence
   bool dropout = false;
   int64_t padding = 5;  // rows behind the last sequence
+  bool dense = false;   // all sequences are of max_len, and the op is told so
 
   static int64_t total(const std::vector<int32_t>& lens) {
     int64_t sum = 0;

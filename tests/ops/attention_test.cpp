@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "ops/attention_cuda.h"
 #include "ops/attention_reference.h"
 #include "support/op_test.h"
 
@@ -91,8 +92,90 @@ const std::vector<AttentionCase>& cases() {
        .head_dim = 16,
        .mask = {9, 40},
        .dropout = true},
+      {.name = "dense, whole tiles",
+       .q_lens = {128, 128},
+       .kv_lens = {128, 128},
+       .heads = 4,
+       .kv_heads = 4,
+       .head_dim = 64,
+       .padding = 0,
+       .dense = true},
+      {.name = "dense, grouped heads, odd length",
+       .q_lens = {87, 87, 87},
+       .kv_lens = {87, 87, 87},
+       .heads = 4,
+       .kv_heads = 2,
+       .head_dim = 128,
+       .padding = 7,
+       .dense = true},
+      {.name = "dense, bidirectional",
+       .q_lens = {150, 150},
+       .kv_lens = {150, 150},
+       .heads = 3,
+       .kv_heads = 1,
+       .head_dim = 80,
+       .mask = {-1, -1},
+       .dense = true},
+      {.name = "dense, window",
+       .q_lens = {256},
+       .kv_lens = {256},
+       .heads = 2,
+       .kv_heads = 2,
+       .head_dim = 64,
+       .mask = {31, 0},
+       .dense = true},
+      {.name = "dense, band, narrow heads",
+       .q_lens = {65, 65, 65, 65},
+       .kv_lens = {65, 65, 65, 65},
+       .heads = 2,
+       .kv_heads = 1,
+       .head_dim = 40,
+       .mask = {20, 3},
+       .dense = true},
+      {.name = "dense, dropout",
+       .q_lens = {70, 70},
+       .kv_lens = {70, 70},
+       .heads = 2,
+       .kv_heads = 1,
+       .head_dim = 32,
+       .dropout = true,
+       .dense = true},
+      {.name = "ragged, long",
+       .q_lens = {300, 0, 77, 1, 128},
+       .kv_lens = {300, 0, 77, 1, 128},
+       .heads = 2,
+       .kv_heads = 2,
+       .head_dim = 64,
+       .padding = 6},
+      {.name = "ragged, grouped heads, wide",
+       .q_lens = {33, 129, 64},
+       .kv_lens = {33, 129, 64},
+       .heads = 4,
+       .kv_heads = 2,
+       .head_dim = 128,
+       .padding = 30},
+      {.name = "heads of an odd width",
+       .q_lens = {50, 70},
+       .kv_lens = {50, 70},
+       .heads = 3,
+       .kv_heads = 3,
+       .head_dim = 13},
   };
   return all;
+}
+
+const char* name_of(AttentionBackend backend) {
+  switch (backend) {
+    case AttentionBackend::automatic:
+      return "automatic";
+    case AttentionBackend::cudnn:
+      return "cudnn";
+    case AttentionBackend::flash:
+      return "flash";
+    case AttentionBackend::math:
+      return "math";
+  }
+  return "?";
 }
 
 std::vector<int32_t> offsets(const std::vector<int32_t>& lens) {
@@ -116,11 +199,29 @@ class AttentionTest : public OpTest {
             random_values(kv, 4, 1, rounded_to)};
   }
 
-  // q, k and v as columns of one packed buffer, NaN in its padding rows; the gradients in another.
+  // The choices there are. A CPU has one way only.
+  std::vector<AttentionBackend> backends() const {
+    if (!on_gpu()) return {AttentionBackend::automatic};
+    return {AttentionBackend::flash, AttentionBackend::cudnn, AttentionBackend::math};
+  }
+
+  // Who really computes it, where that is a question.
+  AttentionBackend chosen(const AttentionArgs& args) {
+    AttentionBackend backend = AttentionBackend::flash;
+    if constexpr (kHasCuda) {
+      if (on_gpu()) backend = choose_attention(ctx_, args).backend;
+    }
+    return backend;
+  }
+
+  // q, k and v as columns of one packed buffer; the gradients in another. Padding rows are NaN, unless cuDNN is to be
+  // tested: its tiles reach beyond the end of a ragged sequence and multiply what lies there by 0.
   AttentionGradArgs make(const AttentionCase& c, const AttentionInputs& in, DType type) {
     const int64_t q_cols = c.heads * c.head_dim, kv_cols = c.kv_heads * c.head_dim, cols = q_cols + 2 * kv_cols;
     const int64_t rows = std::max(c.q_rows(), c.kv_rows());
-    std::vector<float> packed(static_cast<size_t>(rows * cols), std::numeric_limits<float>::quiet_NaN());
+    const bool finite = !c.dense && ctx_.kernels.attention == AttentionBackend::cudnn;
+    std::vector<float> packed(static_cast<size_t>(rows * cols),
+                              finite ? 100.0f : std::numeric_limits<float>::quiet_NaN());
     const auto pack = [&](const std::vector<float>& values, int64_t used, int64_t width, int64_t at) {
       for (int64_t r = 0; r < used; ++r) {
         std::copy_n(values.begin() + r * width, width, packed.begin() + r * cols + at);
@@ -140,9 +241,9 @@ class AttentionTest : public OpTest {
                     .out = tensor({c.q_rows(), q_cols}, type),
                     .lse = tensor({c.heads, c.q_rows()}, DType::fp32),
                     .seq = {.cu_q = upload(offsets(c.q_lens)),
-                            .cu_kv = upload(offsets(c.kv_lens)),
                             .max_seqs = static_cast<int64_t>(c.q_lens.size()),
-                            .max_len = c.longest()},
+                            .max_len = c.longest(),
+                            .dense = c.dense},
                     .heads = c.heads,
                     .kv_heads = c.kv_heads,
                     .head_dim = c.head_dim,
@@ -150,6 +251,8 @@ class AttentionTest : public OpTest {
                     .mask = c.mask,
                     .dropout = c.dropout,
                     .dropout_site = 67};
+    SeqLayout& seq = args.forward.seq;
+    seq.cu_kv = c.kv_lens == c.q_lens ? seq.cu_q : upload(offsets(c.kv_lens));
     args.dout = upload(in.dout, {c.q_rows(), q_cols}, type);
     args.dq = part(dqkv, c.q_rows(), 0, q_cols);
     args.dk = part(dqkv, c.kv_rows(), q_cols, kv_cols);
@@ -164,15 +267,24 @@ class AttentionTest : public OpTest {
             download(args.dv)};
   }
 
-  // Sums are fp32 for every dtype: a narrow result is off by its own rounding and, in dq and dk, that of `out`.
-  void expect_result(const AttentionResult& actual, const AttentionResult& expected, int64_t terms, const char* name) {
+  // Sums are fp32 for every dtype: a narrow result is off by its own rounding and, in dq and dk, that of `out`. A GPU
+  // rounds weights too before it multiplies with them; the naive baseline stores even the scores in the dtype.
+  double tolerance(AttentionBackend backend) const {
+    if (!on_gpu()) return 2;
+    return backend == AttentionBackend::math && dtype() != DType::fp32 ? 16 : 4;
+  }
+  void expect_result(const AttentionResult& actual, const AttentionResult& expected, int64_t terms,
+                     AttentionBackend backend, const std::string& what) {
     const int64_t rounded = dtype() == DType::fp32 ? terms : 1;
-    const std::string what = name;
-    expect_reduction(actual.out, expected.out, dtype(), rounded, 2, what + ": out");
-    expect_reduction(actual.lse, expected.lse, DType::fp32, terms, 2, what + ": lse");
-    expect_reduction(actual.dq, expected.dq, dtype(), rounded, 2, what + ": dq");
-    expect_reduction(actual.dk, expected.dk, dtype(), rounded, 2, what + ": dk");
-    expect_reduction(actual.dv, expected.dv, dtype(), rounded, 2, what + ": dv");
+    const double c = tolerance(backend);
+    expect_reduction(actual.out, expected.out, dtype(), rounded, c, what + ": out");
+    // cuDNN's is its own business, and scores that were rounded have another.
+    if (backend == AttentionBackend::flash || (backend == AttentionBackend::math && dtype() == DType::fp32)) {
+      expect_reduction(actual.lse, expected.lse, DType::fp32, terms, on_gpu() ? 4 : 2, what + ": lse");
+    }
+    expect_reduction(actual.dq, expected.dq, dtype(), rounded, c, what + ": dq");
+    expect_reduction(actual.dk, expected.dk, dtype(), rounded, c, what + ": dk");
+    expect_reduction(actual.dv, expected.dv, dtype(), rounded, c, what + ": dv");
   }
   static void expect_same(const AttentionResult& actual, const AttentionResult& expected, const std::string& name) {
     expect_same_bits(actual.out, expected.out, name + ": out");
@@ -185,14 +297,78 @@ class AttentionTest : public OpTest {
 
 TEST_P(AttentionTest, MatchesTheReference) {
   for (const AttentionCase& c : cases()) {
+    for (AttentionBackend backend : backends()) {
+      ctx_.kernels.attention = backend;
+      const ArenaScope scope(ctx_.persistent);
+      const AttentionInputs in = inputs(c, dtype());
+      const AttentionGradArgs args = make(c, in, dtype());
+      const AttentionBackend real = chosen(args.forward);
+      if (real == AttentionBackend::flash && backend == AttentionBackend::math) continue;
+      expect_result(run(args), AttentionReference(c, in, args.forward, scalars()).run(), c.longest() + c.head_dim, real,
+                    fmt::format("{} ({})", c.name, name_of(real)));
+    }
+  }
+}
+
+// A refusal of shapes like these would be a slow training that no other test notices.
+TEST_P(AttentionTest, CommonShapesGoThroughCudnn) {
+  // cuDNN has narrow types only, and ragged sequences from Hopper on.
+  if (!on_gpu() || dtype() == DType::fp32 || ctx_.device.compute_capability < 90) return;
+  if constexpr (kHasCuda) {
+    for (const AttentionCase& c : cases()) {
+      const bool common = (c.head_dim == 64 || c.head_dim == 128) && c.q_lens == c.kv_lens && !c.dropout;
+      if (!common) continue;
+      const ArenaScope scope(ctx_.persistent);
+      const AttentionChoice choice = choose_attention(ctx_, make(c, inputs(c, dtype()), dtype()).forward);
+      if (choice.reason.find("libcudnn") != std::string::npos) GTEST_SKIP() << choice.reason;
+      EXPECT_EQ(choice.backend, AttentionBackend::cudnn) << c.name << ": " << choice.reason;
+    }
+  }
+}
+
+TEST_P(AttentionTest, DeterministicBackwardRepeatsItsBits) {
+  ctx_.kernels.deterministic = true;
+  for (const AttentionCase& c : cases()) {
+    ctx_.kernels.attention = on_gpu() ? AttentionBackend::cudnn : AttentionBackend::automatic;
     const ArenaScope scope(ctx_.persistent);
-    const AttentionInputs in = inputs(c, dtype());
-    const AttentionGradArgs args = make(c, in, dtype());
-    expect_result(run(args), AttentionReference(c, in, args.forward, scalars()).run(), c.longest() + c.head_dim, c.name);
+    const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
+    AttentionResult first = run(args), second = run(args);
+    // What the forward leaves of lse where there are no rows is not said when cuDNN does it.
+    if (chosen(args.forward) == AttentionBackend::cudnn) first.lse = second.lse;
+    expect_same(second, first, c.name);
+  }
+}
+
+// The plan on paper opens exactly the workspace that the op then uses.
+TEST_P(AttentionTest, ScratchIsAsPlanned) {
+  for (const AttentionCase& c : cases()) {
+    for (AttentionBackend backend : backends()) {
+      ctx_.kernels.attention = backend;
+      const ArenaScope scope(ctx_.persistent);
+      const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
+      ExecContext paper;
+      paper.dry = true;
+      paper.device = ctx_.device;
+      paper.cuda = ctx_.cuda;
+      paper.kernels = ctx_.kernels;
+      attention_forward(paper, args.forward);
+      attention_backward(paper, args);
+      const size_t before = ctx_.scratch.high_water();
+      run(args);
+      EXPECT_LE(ctx_.scratch.high_water(), std::max(before, paper.scratch.high_water())) << c.name;
+      ExecContext absent;
+      absent.dry = true;
+      absent.device = ctx_.device;
+      absent.kernels = ctx_.kernels;
+      attention_forward(absent, args.forward);
+      attention_backward(absent, args);
+      EXPECT_GE(absent.scratch.high_water(), paper.scratch.high_water()) << c.name;
+    }
   }
 }
 
 TEST_P(AttentionTest, BitsDoNotDependOnThreads) {
+  ctx_.kernels.attention = AttentionBackend::flash;
   for (const AttentionCase& c : cases()) {
     const ArenaScope scope(ctx_.persistent);
     const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
@@ -247,14 +423,18 @@ TEST_P(AttentionTest, MicroBatchesHaveTheBitsOfTheWhole) {
 }
 
 TEST_P(AttentionTest, NanReachesTheOutput) {
-  const AttentionCase c{.name = "nan", .q_lens = {20}, .kv_lens = {20}, .padding = 0};
-  for (int which : {0, 1, 2}) {
-    AttentionInputs in = inputs(c, dtype());
-    std::vector<float>& input = which == 0 ? in.q : which == 1 ? in.k : in.v;
-    input[static_cast<size_t>(7 * c.head_dim)] = std::numeric_limits<float>::quiet_NaN();
-    const AttentionResult result = run(make(c, in, dtype()));
-    EXPECT_TRUE(std::isnan(result.out[static_cast<size_t>(7 * c.head_dim)])) << "input " << which;
-    EXPECT_TRUE(std::isnan(result.dq[static_cast<size_t>(7 * c.head_dim)])) << "input " << which;
+  const AttentionCase c{.name = "nan", .q_lens = {20}, .kv_lens = {20}, .head_dim = 16, .padding = 0, .dense = true};
+  for (AttentionBackend backend : backends()) {
+    ctx_.kernels.attention = backend;
+    for (int which : {0, 1, 2}) {
+      AttentionInputs in = inputs(c, dtype());
+      std::vector<float>& input = which == 0 ? in.q : which == 1 ? in.k : in.v;
+      const auto at = static_cast<size_t>(7 * c.head_dim);
+      input[at] = std::numeric_limits<float>::quiet_NaN();
+      const AttentionResult result = run(make(c, in, dtype()));
+      EXPECT_TRUE(std::isnan(result.out[at])) << "input " << which << " (" << name_of(backend) << ")";
+      EXPECT_TRUE(std::isnan(result.dq[at])) << "input " << which << " (" << name_of(backend) << ")";
+    }
   }
 }
 

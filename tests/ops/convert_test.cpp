@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/convert.h"
 
+#include <array>
 #include <cmath>
 
 #include "support/op_test.h"
@@ -49,23 +50,30 @@ TEST_P(ConvertTest, WidensEveryValue) {
 }
 
 TEST_P(ConvertTest, StridedOnBothSides) {
-  const TensorView from = upload(random_values(9 * 50, 1, 1, dtype()), {9, 50}, DType::fp32).slice_cols(3, 36);
-  const TensorView around = filled({9, 70}, dtype(), 7);
-  convert(ctx_, {.from = from, .to = around.slice_cols(20, 53)});
-  expect_same(download(around.slice_cols(20, 53)), download(from));
-  expect_same(download(around.slice_cols(0, 20)), std::vector<float>(9 * 20, 7));
-  expect_same(download(around.slice_cols(53, 70)), std::vector<float>(9 * 17, 7));
+  const TensorView wide = upload(random_values(9 * 56, 1, 1, dtype()), {9, 56}, DType::fp32);
+  // Not aligned to anything, then to 16 bytes on both sides.
+  for (auto [begin, to, size] : {std::array<int64_t, 3>{3, 20, 33}, {8, 24, 40}}) {
+    const TensorView from = wide.slice_cols(begin, begin + size), around = filled({9, 72}, dtype(), 7);
+    convert(ctx_, {.from = from, .to = around.slice_cols(to, to + size)});
+    expect_same(download(around.slice_cols(to, to + size)), download(from));
+    expect_same(download(around.slice_cols(0, to)), std::vector<float>(static_cast<size_t>(9 * to), 7));
+    const int64_t right = 72 - to - size;
+    expect_same(download(around.slice_cols(to + size, 72)), std::vector<float>(static_cast<size_t>(9 * right), 7));
+  }
 }
 
 TEST_P(ConvertTest, BetaAddsBothWays) {
-  const std::vector<float> values = random_values(5 * 37, 1, 1, dtype()), old = random_values(5 * 37, 2, 1, dtype());
-  std::vector<float> expected = values;
-  for (size_t i = 0; i < values.size(); ++i) expected[i] += 0.5f * old[i];
-  const TensorView narrow = upload(old, {5, 37}, dtype()), wide = upload(old, {5, 37}, DType::fp32);
-  convert(ctx_, {.from = upload(values, {5, 37}, DType::fp32), .to = narrow, .beta = 0.5f});
-  expect_within_ulps(download(narrow), expected, dtype(), 1, "narrow");
-  convert(ctx_, {.from = upload(values, {5, 37}, dtype()), .to = wide, .beta = 0.5f});
-  expect_within_ulps(download(wide), expected, DType::fp32, 1, "wide");
+  for (const Shape& shape : {Shape{5, 37}, Shape{2, 40}, Shape{5, 40}}) {
+    const std::vector<float> values = random_values(shape.numel(), 1, 1, dtype());
+    const std::vector<float> old = random_values(shape.numel(), 2, 1, dtype());
+    std::vector<float> expected = values;
+    for (size_t i = 0; i < values.size(); ++i) expected[i] += 0.5f * old[i];
+    const TensorView narrow = upload(old, shape, dtype()), wide = upload(old, shape, DType::fp32);
+    convert(ctx_, {.from = upload(values, shape, DType::fp32), .to = narrow, .beta = 0.5f});
+    expect_within_ulps(download(narrow), expected, dtype(), 1, "narrow");
+    convert(ctx_, {.from = upload(values, shape, dtype()), .to = wide, .beta = 0.5f});
+    expect_within_ulps(download(wide), expected, DType::fp32, 1, "wide");
+  }
 }
 
 TEST_P(ConvertTest, BitsDoNotDependOnThreads) {

@@ -7,7 +7,8 @@
 namespace gradmill::test {
 namespace {
 
-constexpr int64_t kRows = 41, kCols = 1093;  // more than one block of columns, and several tasks
+constexpr int64_t kRows = 41, kCols = 1093;          // more than one block of columns, and several tasks
+constexpr int64_t kWideRows = 13, kWideCols = 1056;  // whole vectors
 
 class DropoutTest : public OpTest {
  protected:
@@ -19,6 +20,7 @@ class DropoutTest : public OpTest {
     values_ = random_values(kRows * kCols, 1, 2, dtype());
     for (float& value : values_) value = value == 0 ? 1 : value;  // so that only dropped elements are 0
     x_ = upload(values_, {kRows, kCols}, dtype());
+    wide_ = upload(random_values(kWideRows * kWideCols, 2, 2, dtype()), {kWideRows, kWideCols}, dtype());
   }
 
   std::vector<float> run(const TensorView& x, uint32_t site = 5) {
@@ -28,21 +30,25 @@ class DropoutTest : public OpTest {
   }
 
   std::vector<float> values_;
-  TensorView x_;
+  TensorView x_, wide_;
 };
 
 TEST_P(DropoutTest, FollowsTheScalarGenerator) {
-  std::vector<float> expected;
-  for (int64_t r = 0; r < kRows; ++r) {
-    for (int64_t c = 0; c < kCols; ++c) {
-      const auto token = static_cast<uint32_t>(1000 + r), block = static_cast<uint32_t>(c / 4);
-      const RandomBlock words = random_words(scalars().seed, 5, 17, token, block);
-      const bool kept = words[static_cast<size_t>(c % 4)] >= drop_threshold(0.3f);
-      expected.push_back(kept ? values_[static_cast<size_t>(r * kCols + c)] * (1 / (1 - 0.3f)) : 0.0f);
+  // Whole rows, then columns that are aligned and columns that are not.
+  for (const TensorView& x : {x_, wide_, wide_.slice_cols(16, 1048), wide_.slice_cols(3, 1048)}) {
+    const ArenaScope scope(ctx_.persistent);
+    std::vector<float> expected = download(x);
+    for (int64_t r = 0; r < x.rows(); ++r) {
+      for (int64_t c = 0; c < x.cols(); ++c) {
+        const auto token = static_cast<uint32_t>(1000 + r), block = static_cast<uint32_t>(c / 4);
+        const RandomBlock words = random_words(scalars().seed, 5, 17, token, block);
+        const bool kept = words[static_cast<size_t>(c % 4)] >= drop_threshold(0.3f);
+        float& value = expected[static_cast<size_t>(r * x.cols() + c)];
+        value = kept ? value * (1 / (1 - 0.3f)) : 0.0f;
+      }
     }
+    expect_same_bits(run(x), download(upload(expected, x.shape, dtype())), "y");
   }
-  const TensorView rounded = upload(expected, {kRows, kCols}, dtype());
-  expect_same_bits(run(x_), download(rounded), "y");
 }
 
 TEST_P(DropoutTest, DropsTheGivenShare) {

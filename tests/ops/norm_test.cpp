@@ -16,11 +16,12 @@ struct Problem {
 class NormTest : public OpTest {
  protected:
   // The same values for every dtype: rounded to the test's dtype, then stored as `type`.
-  Problem make(NormKind kind, DType type) {
+  Problem make(NormKind kind, DType type, const Shape& shape = {kRows, kCols}) {
+    const int64_t rows = shape[0], cols = shape[1];
     const auto matrix = [&](uint32_t seed) {
-      return upload(random_values(kRows * kCols, seed, 2, dtype()), {kRows, kCols}, type);
+      return upload(random_values(rows * cols, seed, 2, dtype()), shape, type);
     };
-    const auto vector = [&](uint32_t seed) { return upload(random_values(kCols, seed, 1, dtype()), {kCols}, type); };
+    const auto vector = [&](uint32_t seed) { return upload(random_values(cols, seed, 1, dtype()), {cols}, type); };
     const bool layer = kind == NormKind::layer;
     Problem s;
     s.forward = {.kind = kind,
@@ -28,10 +29,10 @@ class NormTest : public OpTest {
                  .delta = matrix(2),
                  .weight = vector(3),
                  .bias = layer ? vector(4) : TensorView{},
-                 .sum = tensor({kRows, kCols}, type),
-                 .mean = layer ? tensor({kRows}, DType::fp32) : TensorView{},
-                 .rstd = tensor({kRows}, DType::fp32),
-                 .y = Operand(tensor({kRows, kCols}, type)),
+                 .sum = tensor(shape, type),
+                 .mean = layer ? tensor({rows}, DType::fp32) : TensorView{},
+                 .rstd = tensor({rows}, DType::fp32),
+                 .y = Operand(tensor(shape, type)),
                  .eps = 1e-5f,
                  .weight_offset = layer ? 0.0f : 1.0f};
     s.backward = {.kind = kind,
@@ -41,34 +42,129 @@ class NormTest : public OpTest {
                   .weight = s.forward.weight,
                   .dy = matrix(5),
                   .dresidual = {},
-                  .dx = tensor({kRows, kCols}, type),
-                  .dweight = tensor({kCols}, DType::fp32),
-                  .dbias = layer ? tensor({kCols}, DType::fp32) : TensorView{},
+                  .dx = tensor(shape, type),
+                  .dweight = tensor({cols}, DType::fp32),
+                  .dbias = layer ? tensor({cols}, DType::fp32) : TensorView{},
                   .weight_offset = s.forward.weight_offset};
     return s;
   }
 };
 
-TEST_P(NormTest, MatchesFp32) {
-  for (NormKind kind : {NormKind::rms, NormKind::layer}) {
-    Problem narrow = make(kind, dtype()), wide = make(kind, DType::fp32);
-    // The narrow sum is rounded before the norm sees it: give the reference the same sum.
-    norm_forward(ctx_, narrow.forward);
-    const std::vector<float> sum = download(narrow.forward.sum);
-    wide.forward.x = upload(sum, {kRows, kCols}, DType::fp32);
-    wide.forward.delta = wide.forward.sum = {};
-    wide.backward.sum = wide.forward.x;
-    norm_forward(ctx_, wide.forward);
-    expect_within_ulps(download(narrow.forward.y.plain), download(wide.forward.y.plain), dtype(), 2, "y");
+// Every way a row is spread over the threads of a GPU, in 16-bit types and in fp32; 45 columns and 16400 take the
+// kernels for any width.
+const Shape kShapes[] = {{kRows, kCols}, {5000, 8},  {kRows, 64}, {kRows, 384}, {21, 768}, {21, 896},  {kRows, 1024},
+                         {19, 2048},     {19, 3072}, {19, 4096},  {11, 6144},   {9, 8192}, {5, 12288}, {3, 16400}};
 
-    narrow.backward.dresidual = narrow.forward.x;
-    wide.backward.dresidual = upload(download(narrow.forward.x), {kRows, kCols}, DType::fp32);
-    norm_backward(ctx_, narrow.backward);
-    norm_backward(ctx_, wide.backward);
-    expect_reduction(download(narrow.backward.dx), download(wide.backward.dx), dtype(), 1, 2, "dx");
-    expect_reduction(download(narrow.backward.dweight), download(wide.backward.dweight), DType::fp32, kRows, 2,
-                     "dweight");
+TEST_P(NormTest, MatchesFp32) {
+  const bool approximate = on_gpu() && dtype() == DType::fp32;  // sums in another order than the CPU's
+  for (NormKind kind : {NormKind::rms, NormKind::layer}) {
+    for (const Shape& shape : kShapes) {
+      const ArenaScope scope(ctx_.persistent);
+      Problem narrow = make(kind, dtype(), shape), wide = make(kind, DType::fp32, shape);
+      // The narrow sum is rounded before the norm sees it: give the reference the same sum.
+      norm_forward(ctx_, narrow.forward);
+      wide.forward.x = upload(download(narrow.forward.sum), shape, DType::fp32);
+      wide.forward.delta = wide.forward.sum = {};
+      wide.backward.sum = wide.forward.x;
+      norm_forward(reference_, wide.forward);
+      const std::vector<float> y = download(narrow.forward.y.plain), expected = download(wide.forward.y.plain);
+      if (on_gpu() && kind == NormKind::layer) {  // the bias may cancel
+        expect_reduction(y, expected, dtype(), 1, 4, "y");
+        expect_reduction(download(narrow.forward.mean), download(wide.forward.mean), DType::fp32, shape[1], 2, "mean");
+      } else {
+        expect_within_ulps(y, expected, dtype(), approximate ? 8 : 2, "y");
+      }
+      expect_within_ulps(download(narrow.forward.rstd), download(wide.forward.rstd), DType::fp32, 8, "rstd");
+
+      narrow.backward.dresidual = narrow.forward.x;
+      wide.backward.dresidual = upload(download(narrow.forward.x), shape, DType::fp32);
+      norm_backward(ctx_, narrow.backward);
+      norm_backward(reference_, wide.backward);
+      expect_reduction(download(narrow.backward.dx), download(wide.backward.dx), dtype(), 1, approximate ? 8 : 2, "dx");
+      expect_reduction(download(narrow.backward.dweight), download(wide.backward.dweight), DType::fp32, shape[0], 2,
+                       "dweight");
+      if (kind == NormKind::rms) continue;
+      expect_reduction(download(narrow.backward.dbias), download(wide.backward.dbias), DType::fp32, shape[0], 2,
+                       "dbias");
+    }
   }
+}
+
+// The sum is computed in fp32 and rounded once.
+TEST_P(NormTest, SumIsRounded) {
+  for (const Shape& shape : {Shape{kRows, kCols}, Shape{21, 768}}) {
+    Problem s = make(NormKind::rms, dtype(), shape);
+    norm_forward(ctx_, s.forward);
+    std::vector<float> sum = download(s.forward.x);
+    const std::vector<float> delta = download(s.forward.delta);
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += delta[i];
+    expect_same_bits(download(s.forward.sum), download(upload(sum, shape, dtype())), "sum");
+  }
+}
+
+TEST_P(NormTest, InPlace) {
+  for (const Shape& shape : {Shape{kRows, kCols}, Shape{21, 768}, Shape{kRows, 1024}}) {
+    const ArenaScope scope(ctx_.persistent);
+    Problem s = make(NormKind::layer, dtype(), shape);
+    norm_forward(ctx_, s.forward);
+    s.backward.dresidual = upload(download(s.forward.delta), shape, dtype());
+    norm_backward(ctx_, s.backward);
+    const std::vector<float> y = download(s.forward.y.plain), sum = download(s.forward.sum);
+    const std::vector<float> dx = download(s.backward.dx);
+
+    NormGradArgs over_dy = s.backward, over_residual = s.backward;
+    over_dy.dx = over_dy.dy = upload(download(s.backward.dy), shape, dtype());
+    norm_backward(ctx_, over_dy);
+    expect_same_bits(download(over_dy.dx), dx, "dx over dy");
+    over_residual.dx = over_residual.dresidual;
+    norm_backward(ctx_, over_residual);
+    expect_same_bits(download(over_residual.dx), dx, "dx over dresidual");
+
+    NormArgs over_x = s.forward;
+    over_x.sum = over_x.x;
+    norm_forward(ctx_, over_x);
+    expect_same_bits(download(over_x.sum), sum, "sum over x");
+    expect_same_bits(download(over_x.y.plain), y, "y");
+  }
+}
+
+TEST_P(NormTest, StridedRowsLeaveTheirNeighboursAlone) {
+  for (int64_t begin : {16, 3}) {  // aligned, and not
+    Problem s = make(NormKind::rms, dtype(), {5, 64});
+    norm_forward(ctx_, s.forward);
+    NormArgs strided = s.forward;
+    const TensorView around = upload(std::vector<float>(5 * 96, 7.0f), {5, 96}, dtype());
+    strided.y = Operand(around.slice_cols(begin, begin + 64));
+    norm_forward(ctx_, strided);
+    const int64_t right = 96 - begin - 64;
+    expect_within_ulps(download(strided.y.plain), download(s.forward.y.plain), dtype(), dtype() == DType::fp32 ? 8 : 1,
+                       "y");
+    expect_same_bits(download(around.slice_cols(0, begin)), std::vector<float>(static_cast<size_t>(5 * begin), 7.0f),
+                     "left of y");
+    expect_same_bits(download(around.slice_cols(begin + 64, 96)),
+                     std::vector<float>(static_cast<size_t>(5 * right), 7.0f), "right of y");
+  }
+}
+
+TEST_P(NormTest, FrozenWeights) {
+  Problem s = make(NormKind::layer, dtype(), {kRows, 64});
+  norm_forward(ctx_, s.forward);
+  norm_backward(ctx_, s.backward);
+  const std::vector<float> dx = download(s.backward.dx);
+  s.backward.dweight = s.backward.dbias = {};
+  norm_backward(ctx_, s.backward);
+  expect_same_bits(download(s.backward.dx), dx, "dx");
+}
+
+TEST_P(NormTest, OnPaperScratchIsAsInTheRun) {
+  Problem s = make(NormKind::rms, dtype(), {1100, 64});
+  norm_forward(ctx_, s.forward);
+  norm_backward(ctx_, s.backward);
+  ExecContext paper;
+  paper.device = ctx_.device;
+  paper.dry = true;
+  norm_backward(paper, s.backward);
+  EXPECT_EQ(paper.scratch.high_water(), ctx_.scratch.high_water());
 }
 
 class NormGradients : public NormTest {};
@@ -88,13 +184,18 @@ TEST_P(NormGradients, CentralDifferences) {
 }
 
 TEST_P(NormTest, RebuildHasTheBitsOfTheForward) {
-  Problem s = make(NormKind::layer, dtype());
-  norm_forward(ctx_, s.forward);
-  NormArgs again = s.forward;
-  again.x = s.forward.sum;
-  again.y = Operand(tensor({kRows, kCols}, dtype()));
-  norm_rebuild(ctx_, again);
-  expect_same_bits(download(again.y.plain), download(s.forward.y.plain), "y");
+  for (NormKind kind : {NormKind::rms, NormKind::layer}) {
+    for (const Shape& shape : {Shape{kRows, kCols}, Shape{kRows, 384}, Shape{21, 768}, Shape{19, 4096}}) {
+      const ArenaScope scope(ctx_.persistent);
+      Problem s = make(kind, dtype(), shape);
+      norm_forward(ctx_, s.forward);
+      NormArgs again = s.forward;
+      again.x = s.forward.sum;
+      again.y = Operand(tensor(shape, dtype()));
+      norm_rebuild(ctx_, again);
+      expect_same_bits(download(again.y.plain), download(s.forward.y.plain), "y");
+    }
+  }
 }
 
 TEST_P(NormTest, BetaAddsToTheOldGradient) {

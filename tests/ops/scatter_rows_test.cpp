@@ -43,6 +43,21 @@ TEST_P(ScatterRowsTest, BitsDoNotDependOnThreads) {
   }
 }
 
+// Rows of whole vectors on both sides, as the keys of a packed projection have them.
+TEST_P(ScatterRowsTest, AlignedColumns) {
+  const TensorView packed = upload(random_values(21 * 192, 3, 1, dtype()), {21, 192}, dtype());
+  std::vector<int32_t> indices;
+  for (int32_t row = 0; row < 21; ++row) indices.push_back(40 - row);
+  const ScatterRowsArgs args{.from = packed.slice_cols(64, 128),
+                             .indices = upload(indices),
+                             .to = upload(std::vector<float>(41 * 64), {41, 64}, dtype())};
+  ScatterRowsArgs expected = args;
+  expected.to = upload(std::vector<float>(41 * 64), {41, 64}, dtype());
+  scatter_rows(ctx_, args);
+  scatter_rows(reference_, expected);
+  expect_same_bits(download(args.to), download(expected.to), "scattered");
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, ScatterRowsTest, testing::ValuesIn(all_cases()), case_name);
 
 }  // namespace

@@ -41,13 +41,19 @@ double norm(std::span<const float> values) {
 }  // namespace
 
 std::string case_name(const testing::TestParamInfo<OpCase>& info) {
-  return std::string(info.param.device == Device::cpu ? "cpu_" : "cuda_") + std::string(name_of(info.param.dtype));
+  return name_of_device(info.param.device) + "_" + std::string(name_of(info.param.dtype));
 }
+
+std::vector<Device> devices_of_build() {
+  if (kHasCuda) return {Device::cpu, Device::cuda};
+  return {Device::cpu};
+}
+
+std::string name_of_device(Device device) { return device == Device::cpu ? "cpu" : "cuda"; }
 
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> cases;
-  for (Device device : {Device::cpu, Device::cuda}) {
-    if (device == Device::cuda && !kHasCuda) continue;
+  for (Device device : devices_of_build()) {
     for (DType dtype : {DType::fp32, DType::bf16, DType::fp16}) cases.push_back({device, dtype});
   }
   return cases;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/exec_context.h"
 #include "core/run_op.h"
@@ -11,6 +13,11 @@ namespace gradmill::test {
 
 // Whether this build and machine can run tests on the device.
 bool is_present(Device device);
+
+// The device as a session takes it: the first GPU, or this machine's CPU.
+DeviceSpec test_device_spec(Device device);
+std::vector<Device> devices_of_build();
+std::string name_of_device(Device device);
 
 class TestDevice {
  public:

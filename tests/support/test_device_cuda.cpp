@@ -36,6 +36,10 @@ class CudaTestDevice : public TestDevice {
 
 bool is_present(Device device) { return device == Device::cpu || !cuda::present_devices().empty(); }
 
+DeviceSpec test_device_spec(Device device) {
+  return device == Device::cuda && is_present(device) ? cuda::present_devices().front() : host_cpu();
+}
+
 std::unique_ptr<TestDevice> make_test_device(Device device, size_t bytes) {
   if (device == Device::cpu || !is_present(device)) return std::make_unique<CpuTestDevice>(bytes);
   return std::make_unique<CudaTestDevice>(bytes);

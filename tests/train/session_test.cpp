@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "data/loader.h"
+#include "ops/transfer.h"
 #include "support/op_test.h"
 #include "train/run_options.h"
 
@@ -31,6 +32,7 @@ RunConfig small_config(const std::string& style) {
   config.model.context = 20;
   config.model.dropout = 0.2;
   config.training.batch_size = 5;
+  config.machine.device = "cpu";
   config.machine.threads = 2;
   return config;
 }
@@ -71,8 +73,7 @@ RunResult run(const RunConfig& config, int64_t steps = 3) {
   };
   keep(session.start_generation(std::span(ids).first(static_cast<size_t>(config.model.context))));
   for (size_t i = 0; i < 3; ++i) keep(session.continue_generation(ids[i]));
-  const TensorView flat = session.weights().flat_master();
-  result.weights.assign(flat.ptr<float>(), flat.ptr<float>() + flat.numel());
+  result.weights = session.read(session.weights().flat_master());
   result.use = session.arena_use();
   result.plan = session.memory_plan();
   return result;
@@ -81,6 +82,12 @@ RunResult run(const RunConfig& config, int64_t steps = 3) {
 void expect_same(const RunResult& actual, const RunResult& expected, const std::string& what) {
   expect_same_bits(actual.losses, expected.losses, what + ": losses");
   expect_same_bits(actual.weights, expected.weights, what + ": weights");
+}
+
+void poison_element(Session& session, const TensorView& tensor, size_t index) {
+  std::vector<float> values = session.read(tensor);
+  values[index] = NAN;
+  copy_to_device(session.context(), tensor, values.data());
 }
 
 class SessionTest : public testing::TestWithParam<std::string> {};
@@ -176,8 +183,7 @@ TEST_P(SessionTest, LossChunksChangeOnlyRounding) {
     const StepBatch batch = loader.next();
     session.begin_step(0, 0, batch.num_targets);
     session.train_micro(batch.micro[0]);
-    const TensorView flat = session.gradients().flat();
-    grads.emplace_back(flat.ptr<float>(), flat.ptr<float>() + flat.numel());
+    grads.push_back(session.read(session.gradients().flat()));
     expect_close(grads.back(), grads.front(), 1e-6, "gradients with chunks of " + std::to_string(chunk));
   }
 }
@@ -190,18 +196,18 @@ TEST_P(SessionTest, ANonFiniteStepLeavesTheWeightsAlone) {
   TrainLoader loader(ids, in_line(config));
   const StepBatch batch = loader.next();
   const ParamId norm = model.params().find("norm.weight");
-  std::vector<float> values = session.weights().get(norm);
+  std::vector<float> values = session.weights().get(session.context(), norm);
   values[3] = INFINITY;
   session.weights().set(session.context(), norm, values.data());
   const ParamId table = model.params().find("embedding.tokens.weight");
-  const std::vector<float> before = session.weights().get(table);
+  const std::vector<float> before = session.weights().get(session.context(), table);
   session.begin_step(0, 1e-2f, batch.num_targets);
   session.train_micro(batch.micro[0]);
   const Session::StepResult result = session.end_step();
   EXPECT_FALSE(result.finite);
   EXPECT_FALSE(std::isfinite(result.loss_sum) && std::isfinite(result.grad_norm));
-  EXPECT_EQ(session.context().scalars->updates, 0u);
-  expect_same_bits(session.weights().get(table), before, "weights");
+  EXPECT_EQ(result.progress.updates, 0u);
+  expect_same_bits(session.weights().get(session.context(), table), before, "weights");
 }
 
 // NaN in activations, loss or gradients, at fifty steps: never taken for finite, never applied, and named.
@@ -219,20 +225,20 @@ TEST_P(SessionTest, FiftyInjectedNaNsAreSeenAndNamed) {
     const StepBatch batch = loader.next();
     const bool in_gradient = i % 5 == 4;
     const ParamId id = model.params().find(kNames[i % 5 % 4]);
-    const std::vector<float> good = session.weights().get(id);
+    const std::vector<float> good = session.weights().get(session.context(), id);
     std::vector<float> bad = good;
     std::fill(bad.begin(), bad.end(), NAN);
     if (!in_gradient) session.weights().set(session.context(), id, bad.data());
     const ParamId witness = model.params().find("layers.0.attention.qkv.weight");
-    const std::vector<float> before = session.weights().get(witness);
+    const std::vector<float> before = session.weights().get(session.context(), witness);
 
     session.begin_step(batch.step, 1e-2f, batch.num_targets);
     for (const MicroBatch& micro : batch.micro) session.train_micro(micro);
-    if (in_gradient) session.gradients().view(witness).ptr<float>()[7] = NAN;
+    if (in_gradient) poison_element(session, session.gradients().view(witness), 7);
     const Session::StepResult result = session.end_step();
     EXPECT_FALSE(result.finite) << i;
     EXPECT_FALSE(std::isfinite(result.loss_sum) && std::isfinite(result.grad_norm)) << i;
-    expect_same_bits(session.weights().get(witness), before, "weights");
+    expect_same_bits(session.weights().get(session.context(), witness), before, "weights");
     const std::string named = session.diagnose(batch);
     EXPECT_NE(named.find(in_gradient ? "'layers.0.attention.qkv.weight'" : kWhere[i % 5]), std::string::npos)
         << i << ": " << named;
@@ -270,8 +276,7 @@ TEST_P(SessionTest, AnySplitOfABatchHasTheSameGradient) {
     }
     session.begin_step(0, 0, batch.num_targets);
     for (const MicroBatch& micro : batch.micro) session.train_micro(micro);
-    const TensorView flat = session.gradients().flat();
-    const std::vector<float> grads(flat.ptr<float>(), flat.ptr<float>() + flat.numel());
+    const std::vector<float> grads = session.read(session.gradients().flat());
     if (whole.empty()) whole = grads;
     expect_close(grads, whole, 1e-6, "gradients in parts of " + std::to_string(micro_size));
   }

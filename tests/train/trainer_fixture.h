@@ -51,6 +51,7 @@ class TrainerTest : public testing::Test {
     config_.eval.every_steps = 25;
     config_.eval.tokens = 400;
     config_.sample.tokens = 40;
+    config_.machine.device = "cpu";
     config_.machine.threads = 2;
   }
 

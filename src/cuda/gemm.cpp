@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuBLASLt gives the same bits in every run for the same algorithm, GPU and workspace, whatever the algorithm: sums
+// along a split k go in a fixed order. So a deterministic product only has to be planned without a clock: it takes the
+// library's favourite, and neither times nor looks at what was timed before.
+#include "cuda/gemm.h"
+
+#include <bit>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "cuda/engine.h"
+#include "cuda/gemm_plan.h"
+#include "cuda/gemm_tuner.h"
+#include "cuda/tuning_cache.h"
+
+namespace gradmill::cuda {
+namespace {
+
+// The favourite is seldom far off; what beats it is nearly always among the first dozen.
+constexpr int kCandidates = 24;
+
+static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(TuningCache::Value));
+
+// What NVIDIA recommends: Hopper's kernels, and those of data centre Blackwell, split k where they are given room.
+size_t workspace_size(int compute_capability) {
+  const int major = compute_capability / 10;
+  return size_t{major == 9 || major == 10 ? 32u : 4u} << 20;
+}
+
+LtHandle make_handle(const CublasLt& library) {
+  if (!library.error.empty()) return {nullptr, [](cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }};
+  cublasLtHandle_t handle = nullptr;
+  library.check(library.create(&handle), "starting cuBLASLt");
+  return {handle, library.destroy};
+}
+
+// An algorithm that was fastest on one GPU, driver or library need not even run on another.
+std::string machine_of(const EngineOptions& options, const CublasLt& library) {
+  if (!library.error.empty()) return {};
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, options.index), "reading the properties of the GPU");
+  int driver = 0;
+  check(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  return fmt::format("{}, {} units, driver {}, cuBLASLt {}", properties.name, properties.multiProcessorCount, driver,
+                     library.version());
+}
+
+bool is_capturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream, &status), "asking whether a graph is being captured");
+  return status != cudaStreamCaptureStatusNone;
+}
+
+}  // namespace
+
+struct Gemm::Impl {
+  struct Planned {
+    GemmPlan plan;
+    cublasLtMatmulAlgo_t algo{};
+  };
+
+  explicit Impl(Engine& owner)
+      : engine(owner),
+        handle(make_handle(library)),
+        workspace(workspace_size(owner.compute_capability())),
+        cache(owner.options().tuning_cache, machine_of(owner.options(), library)) {}
+
+  LtContext context() const { return {library, handle.get(), workspace.bytes(), engine.stream()}; }
+  const Planned& planned(const GemmCall& call);
+  cublasLtMatmulAlgo_t choose(const GemmPlan& plan, const GemmProblem& problem, const GemmCall& call);
+  cublasLtMatmulAlgo_t tune(const GemmPlan& plan, const GemmProblem& problem, const GemmCall& call,
+                            std::span<const cublasLtMatmulAlgo_t> algos);
+
+  Engine& engine;
+  CublasLt library;
+  LtHandle handle;
+  DeviceMemory workspace;
+  TuningCache cache;
+  std::unordered_map<GemmProblem, Planned, GemmProblemHash> plans;
+};
+
+const Gemm::Impl::Planned& Gemm::Impl::planned(const GemmCall& call) {
+  const GemmProblem problem = problem_of(call, engine.compute_capability());
+  if (const auto found = plans.find(problem); found != plans.end()) return found->second;
+  if (!library.error.empty()) {
+    throw Error(ExitCode::failure, "matrix products on the GPU need cuBLASLt: " + library.error,
+                "install CUDA's cuBLAS, version 13, or use machine.device=cpu");
+  }
+  Planned fresh{GemmPlan(library, problem, call.bias.data)};
+  fresh.algo = choose(fresh.plan, problem, call);
+  return plans.emplace(problem, std::move(fresh)).first->second;
+}
+
+cublasLtMatmulAlgo_t Gemm::Impl::choose(const GemmPlan& plan, const GemmProblem& problem, const GemmCall& call) {
+  if (!problem.deterministic) {
+    if (const TuningCache::Value* known = cache.find(problem.str())) {
+      const auto algo = std::bit_cast<cublasLtMatmulAlgo_t>(*known);
+      if (plan.accepts(context(), algo)) return algo;
+    }
+  }
+  const bool timed = engine.options().autotune && !problem.deterministic && !is_capturing(engine.stream());
+  const std::vector<cublasLtMatmulAlgo_t> algos = plan.suggest(context(), timed ? kCandidates : 1);
+  if (algos.empty()) {
+    throw Error(ExitCode::failure, fmt::format("cuBLASLt has no algorithm for the product {}", problem.str()),
+                "use sizes that are multiples of 8, or another precision");
+  }
+  return timed ? tune(plan, problem, call, algos) : algos.front();
+}
+
+cublasLtMatmulAlgo_t Gemm::Impl::tune(const GemmPlan& plan, const GemmProblem& problem, const GemmCall& call,
+                                      std::span<const cublasLtMatmulAlgo_t> algos) {
+  engine.note_once("timing matrix products once, in the first step");
+  try {
+    const cublasLtMatmulAlgo_t algo = fastest(context(), plan, call, algos);
+    cache.put(problem.str(), std::bit_cast<TuningCache::Value>(algo));
+    return algo;
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::out_of_memory) throw;
+    engine.note_once("some matrix products are not tuned: no memory is left to time them");
+    return algos.front();
+  }
+}
+
+Gemm::Gemm(Engine& engine) : impl_(std::make_unique<Impl>(engine)) {}
+
+Gemm::~Gemm() { save_tuning(); }
+
+void Gemm::run(const GemmCall& call) {
+  assert(call.c.numel() > 0 && call.a.numel() > 0);
+  assert(!call.bias.defined() || call.bias.dtype == call.c.dtype);
+  assert(!call.addend.defined() || (call.addend.dtype == call.c.dtype && call.addend.data != call.c.data));
+  const auto& [plan, algo] = impl_->planned(call);
+  impl_->library.check(plan.run(impl_->context(), call, algo), "a matrix product");
+}
+
+size_t Gemm::workspace_bytes() const { return impl_->workspace.bytes().size(); }
+
+void Gemm::save_tuning() {
+  if (!impl_->cache.save())
+    impl_->engine.note_once("cannot write the tuning cache " + impl_->engine.options().tuning_cache);
+}
+
+}  // namespace gradmill::cuda

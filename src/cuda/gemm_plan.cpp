@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/gemm_plan.h"
+
+#include <algorithm>
+
+namespace gradmill::cuda {
+namespace {
+
+cudaDataType_t data_type(DType dtype) {
+  switch (dtype) {
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::fp16:
+      return CUDA_R_16F;
+    default:
+      assert(dtype == DType::fp32);
+      return CUDA_R_32F;
+  }
+}
+
+// Row-major (rows, cols) is column-major (cols, rows).
+LtLayout make_layout(const CublasLt& library, DType dtype, int64_t rows, int64_t cols, int64_t stride) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  library.check(library.layout_create(&layout, data_type(dtype), static_cast<uint64_t>(cols),
+                                      static_cast<uint64_t>(rows), stride),
+                "describing a matrix");
+  return {layout, library.layout_destroy};
+}
+
+LtMatmulDesc make_operation(const CublasLt& library, const GemmProblem& problem, const void* bias) {
+  cublasLtMatmulDesc_t raw = nullptr;
+  const cublasComputeType_t compute = problem.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  library.check(library.desc_create(&raw, compute, CUDA_R_32F), "describing a product");
+  LtMatmulDesc operation(raw, library.desc_destroy);
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+    library.check(library.desc_set(raw, attribute, &value, sizeof(value)), "describing a product");
+  };
+  const auto transposition = [](bool transpose) { return int32_t{transpose ? CUBLAS_OP_T : CUBLAS_OP_N}; };
+  set(CUBLASLT_MATMUL_DESC_TRANSA, transposition(problem.transpose_b));
+  set(CUBLASLT_MATMUL_DESC_TRANSB, transposition(problem.transpose_a));
+  if (problem.bias) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t{CUBLASLT_EPILOGUE_BIAS});
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  }
+  return operation;
+}
+
+}  // namespace
+
+GemmPlan::GemmPlan(const CublasLt& library, const GemmProblem& problem, const void* bias)
+    : problem_(problem),
+      operation_(make_operation(library, problem, bias)),
+      first_(make_layout(library, problem.operand, problem.transpose_b ? problem.n : problem.k,
+                         problem.transpose_b ? problem.k : problem.n, problem.stride_b)),
+      second_(make_layout(library, problem.operand, problem.transpose_a ? problem.k : problem.m,
+                          problem.transpose_a ? problem.m : problem.k, problem.stride_a)),
+      addend_(nullptr, library.layout_destroy),
+      result_(make_layout(library, problem.result, problem.m, problem.n, problem.stride_c)) {
+  if (problem.addend == GemmProblem::Addend::separate)
+    addend_ = make_layout(library, problem.result, problem.m, problem.n, problem.stride_addend);
+}
+
+LtPreference GemmPlan::preference(const LtContext& lt) const {
+  cublasLtMatmulPreference_t raw = nullptr;
+  lt.library.check(lt.library.preference_create(&raw), "choosing an algorithm");
+  LtPreference preference(raw, lt.library.preference_destroy);
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    lt.library.check(lt.library.preference_set(raw, attribute, &value, sizeof(value)), "choosing an algorithm");
+  };
+  const auto& [a, b, c, added, bias] = problem_.alignment;
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{lt.workspace.size()});
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32_t{b});
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32_t{a});
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t{added ? added : c});
+  // The result is stored with the bias's loads: both must allow the width.
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32_t{bias ? std::min(c, bias) : c});
+  // A product split along k may otherwise be summed in the result's dtype; ours promises one rounding.
+  const uint32_t schemes =
+      problem_.result == DType::fp32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
+  return preference;
+}
+
+std::vector<cublasLtMatmulAlgo_t> GemmPlan::suggest(const LtContext& lt, int count) const {
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(count));
+  int found = 0;
+  const cublasStatus_t status =
+      lt.library.heuristic(lt.handle, operation_.get(), first_.get(), second_.get(), addend(), result_.get(),
+                           preference(lt).get(), count, results.data(), &found);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  lt.library.check(status, "choosing an algorithm");
+  std::vector<cublasLtMatmulAlgo_t> algos;
+  for (int i = 0; i < found; ++i) {
+    const cublasLtMatmulHeuristicResult_t& result = results[static_cast<size_t>(i)];
+    if (result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= lt.workspace.size())
+      algos.push_back(result.algo);
+  }
+  return algos;
+}
+
+bool GemmPlan::accepts(const LtContext& lt, const cublasLtMatmulAlgo_t& candidate) const {
+  cublasLtMatmulHeuristicResult_t result{};
+  return lt.library.algo_check(lt.handle, operation_.get(), first_.get(), second_.get(), addend(), result_.get(),
+                               &candidate, &result) == CUBLAS_STATUS_SUCCESS &&
+         result.workspaceSize <= lt.workspace.size();
+}
+
+cublasStatus_t GemmPlan::run(const LtContext& lt, const GemmCall& call, const cublasLtMatmulAlgo_t& chosen) const {
+  if (problem_.bias) {
+    const cublasStatus_t status = lt.library.desc_set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                      &call.bias.data, sizeof(call.bias.data));
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+  }
+  const float alpha = 1;
+  return lt.library.matmul(lt.handle, operation_.get(), &alpha, call.b.data, first_.get(), call.a.data, second_.get(),
+                           &call.beta, addend_ ? call.addend.data : call.c.data, addend(), call.c.data, result_.get(),
+                           &chosen, lt.workspace.data(), lt.workspace.size(), lt.stream);
+}
+
+}  // namespace gradmill::cuda

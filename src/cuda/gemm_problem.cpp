@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/gemm_problem.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace gradmill::cuda {
+namespace {
+
+uint16_t alignment_of(const TensorView& view) {
+  if (!view.defined()) return 0;
+  const auto address = reinterpret_cast<uintptr_t>(view.data);
+  return static_cast<uint16_t>(1u << std::min(std::countr_zero(address), 8));
+}
+
+}  // namespace
+
+GemmProblem problem_of(const GemmCall& call, int compute_capability) {
+  using enum GemmProblem::Addend;
+  GemmProblem problem;
+  problem.m = call.c.rows();
+  problem.n = call.c.cols();
+  problem.k = call.transpose_a ? call.a.rows() : call.a.cols();
+  problem.stride_a = call.a.row_stride;
+  problem.stride_b = call.b.row_stride;
+  problem.stride_c = call.c.row_stride;
+  problem.operand = call.a.dtype;
+  problem.result = call.c.dtype;
+  problem.transpose_a = call.transpose_a;
+  problem.transpose_b = call.transpose_b;
+  problem.addend = call.beta == 0 ? none : call.addend.defined() ? separate : in_place;
+  problem.bias = call.bias.defined();
+  problem.tf32 = call.tf32 && call.a.dtype == DType::fp32 && compute_capability >= 80;
+  problem.deterministic = call.deterministic;
+  problem.alignment = {alignment_of(call.a), alignment_of(call.b), alignment_of(call.c), 0, alignment_of(call.bias)};
+  if (problem.addend == separate) {
+    problem.stride_addend = call.addend.row_stride;
+    problem.alignment[3] = alignment_of(call.addend);
+  }
+  return problem;
+}
+
+std::string GemmProblem::str() const {
+  constexpr std::string_view addends[] = {"", " + beta c", " + beta addend"};
+  return fmt::format("{}x{}x{} {}{} {}>{}{}{}{}, strides {} {} {} {}, alignment {} {} {} {} {}", m, n, k,
+                     transpose_a ? 't' : 'n', transpose_b ? 't' : 'n', tf32 ? "tf32" : name_of(operand),
+                     name_of(result), addends[static_cast<size_t>(addend)], bias ? " + bias" : "",
+                     deterministic ? " deterministic" : "", stride_a, stride_b, stride_c, stride_addend, alignment[0],
+                     alignment[1], alignment[2], alignment[3], alignment[4]);
+}
+
+size_t GemmProblemHash::operator()(const GemmProblem& problem) const {
+  uint64_t hash = 0;
+  const auto mix = [&](uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 32;
+  };
+  for (int64_t value :
+       {problem.m, problem.n, problem.k, problem.stride_a, problem.stride_b, problem.stride_c, problem.stride_addend})
+    mix(static_cast<uint64_t>(value));
+  uint64_t flags = 0;
+  for (int value : {static_cast<int>(problem.operand), static_cast<int>(problem.result),
+                    static_cast<int>(problem.addend), int(problem.transpose_a), int(problem.transpose_b),
+                    int(problem.bias), int(problem.tf32), int(problem.deterministic)})
+    flags = flags * 8 + static_cast<uint64_t>(value);
+  mix(flags);
+  for (uint16_t bytes : problem.alignment) mix(bytes);
+  return hash;
+}
+
+}  // namespace gradmill::cuda

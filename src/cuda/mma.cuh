@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix units by the warp: mma.sync, the loads that feed it, and copies to shared memory that run on their own.
+// Lane l = 4g + t of a warp holds, of a 16 x 8 accumulator, (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace gradmill::cuda {
+
+__device__ inline uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// Two neighbouring elements; `first` has the lower address.
+template <class N>
+__device__ inline uint32_t pack_pair(float first, float second) {
+  if constexpr (std::is_same_v<N, __half>) {
+    const __half2 pair = __floats2half2_rn(first, second);
+    return *reinterpret_cast<const uint32_t*>(&pair);
+  } else {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
+    return *reinterpret_cast<const uint32_t*>(&pair);
+  }
+}
+
+// c (16 x 8) += a (16 x 16) · b (16 x 8).
+template <class N>
+__device__ inline void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+#if __CUDA_ARCH__ >= 800
+  if constexpr (std::is_same_v<N, __half>) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+#else
+  // Turing: the same product in two halves, fp16 only.
+  if constexpr (std::is_same_v<N, __half>) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(b0));
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[2]), "r"(a[3]), "r"(b1));
+  } else {
+    __trap();
+  }
+#endif
+}
+
+// Four 8 x 8 matrices of 16-bit elements; lane 8i + r gives the address of row r of matrix i.
+__device__ inline void load_matrices(uint32_t (&to)[4], uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(address));
+}
+__device__ inline void load_matrices_transposed(uint32_t (&to)[4], uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(address));
+}
+
+__device__ inline void store_shared(uint32_t address, uint32_t value) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+__device__ inline void store_shared(uint32_t address, uint4 value) {
+  asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(value.x), "r"(value.y), "r"(value.z),
+               "r"(value.w)
+               : "memory");
+}
+__device__ inline uint4 load_shared_16(uint32_t address) {
+  uint4 value;
+  asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "r"(address)
+               : "memory");
+  return value;
+}
+__device__ inline float2 load_shared_pair(uint32_t address) {
+  float2 value;
+  asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(value.x), "=f"(value.y) : "r"(address) : "memory");
+  return value;
+}
+
+// Starts copying kBytes (4 or 16) to shared memory, or zeros where `there` is false. Turing copies at once.
+template <int kBytes>
+__device__ inline void copy_async(uint32_t to, const void* from, bool there) {
+  static_assert(kBytes == 4 || kBytes == 16);
+#if __CUDA_ARCH__ >= 800
+  const int bytes = there ? kBytes : 0;
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+  }
+#else
+  if constexpr (kBytes == 16) {
+    store_shared(to, there ? *static_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0));
+  } else {
+    store_shared(to, there ? *static_cast<const uint32_t*>(from) : 0);
+  }
+#endif
+}
+// Waits for this thread's copies; the others' are seen after a barrier.
+__device__ inline void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+// 2 ulp, flushes denormals: for weights that become 16-bit.
+__device__ inline float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+}  // namespace gradmill::cuda

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed: neighbouring elements that stay in 32-bit words until they are used. Pack of numeric.cuh holds elements,
+// which the compiler may spread over a register each; kernels that keep many of them alive want this one.
+#pragma once
+
+#include <type_traits>
+
+#include "cuda/numeric.cuh"
+
+namespace gradmill::cuda {
+
+template <class N, int kCount = 16 / sizeof(N)>
+struct Packed {
+  static_assert(kCount * sizeof(N) % 16 == 0);
+  static constexpr int kSize = kCount, kWords = kCount * sizeof(N) / 4;
+  uint32_t words[kWords];
+
+  __device__ static Packed load(const N* from) {
+    return gather([&](int i) { return reinterpret_cast<const uint4*>(from)[i]; });
+  }
+  // For data that nothing reads again soon.
+  __device__ static Packed load_streaming(const N* from) {
+    return gather([&](int i) { return __ldcs(reinterpret_cast<const uint4*>(from) + i); });
+  }
+  // In assembly: the compiler may take a plain store of a vector apart.
+  __device__ void store(N* to) const {
+#pragma unroll
+    for (int i = 0; i < kWords; i += 4) {
+      asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(reinterpret_cast<uint32_t*>(to) + i), "r"(words[i]),
+                   "r"(words[i + 1]), "r"(words[i + 2]), "r"(words[i + 3])
+                   : "memory");
+    }
+  }
+  // Element i, as fp32.
+  __device__ float operator[](int i) const {
+    if constexpr (std::is_same_v<N, float>) {
+      return __uint_as_float(words[i]);
+    } else if constexpr (std::is_same_v<N, __nv_bfloat16>) {
+      return __uint_as_float(i % 2 == 0 ? words[i / 2] << 16 : words[i / 2] & 0xffff0000u);
+    } else {
+      const auto bits = static_cast<uint16_t>(i % 2 == 0 ? words[i / 2] : words[i / 2] >> 16);
+      return __half2float(__ushort_as_half(bits));
+    }
+  }
+  // Element i is value_at(i), rounded: two of them in one instruction.
+  template <class ValueAt>
+  __device__ static Packed of(ValueAt&& value_at) {
+    Packed result;
+#pragma unroll
+    for (int w = 0; w < kWords; ++w) {
+      if constexpr (std::is_same_v<N, float>) {
+        result.words[w] = __float_as_uint(value_at(w));
+      } else if constexpr (std::is_same_v<N, __nv_bfloat16>) {
+        const __nv_bfloat162 pair = __floats2bfloat162_rn(value_at(2 * w), value_at(2 * w + 1));
+        result.words[w] = *reinterpret_cast<const uint32_t*>(&pair);
+      } else {
+        const __half2 pair = __floats2half2_rn(value_at(2 * w), value_at(2 * w + 1));
+        result.words[w] = *reinterpret_cast<const uint32_t*>(&pair);
+      }
+    }
+    return result;
+  }
+
+ private:
+  template <class Load>
+  __device__ static Packed gather(Load&& load_at) {
+    Packed result;
+#pragma unroll
+    for (int i = 0; i < kWords / 4; ++i) {
+      const uint4 bits = load_at(i);
+      result.words[4 * i] = bits.x, result.words[4 * i + 1] = bits.y;
+      result.words[4 * i + 2] = bits.z, result.words[4 * i + 3] = bits.w;
+    }
+    return result;
+  }
+};
+
+// A single element, for rows that are not aligned.
+template <class N>
+struct Packed<N, 1> {
+  static constexpr int kSize = 1;
+  N value;
+
+  __device__ static Packed load(const N* from) { return {*from}; }
+  __device__ static Packed load_streaming(const N* from) { return {*from}; }
+  __device__ void store(N* to) const { *to = value; }
+  __device__ float operator[](int) const { return to_float(value); }
+  template <class ValueAt>
+  __device__ static Packed of(ValueAt&& value_at) {
+    return {from_float<N>(value_at(0))};
+  }
+};
+
+}  // namespace gradmill::cuda

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// How element-wise kernels cover (rows, cols): a thread has one pack of columns in a few rows, so that its loads are
+// independent of each other and no index is ever divided.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+
+#include "cuda/launch.h"
+
+namespace gradmill::cuda {
+
+// A row is cut into `packs`. A block covers blockDim.x packs of blockDim.y * kRows rows.
+struct RowTiles {
+  int64_t rows, packs;
+  uint32_t tiles_per_row;
+};
+
+inline constexpr int kTileThreads = 256;
+
+// The place of a thread. Row k of it lies blockDim.y rows under row k - 1.
+struct TilePlace {
+  int64_t pack, first_row, end_row;
+
+  template <int kRows>
+  __device__ static TilePlace of(const RowTiles& tiles) {
+    const uint32_t tile_row = blockIdx.x / tiles.tiles_per_row;
+    const uint32_t tile_col = blockIdx.x - tile_row * tiles.tiles_per_row;
+    return {int64_t{tile_col} * blockDim.x + threadIdx.x, int64_t{tile_row} * (kRows * blockDim.y) + threadIdx.y,
+            tiles.rows};
+  }
+  __device__ int64_t row(int k) const { return first_row + k * blockDim.y; }
+  __device__ bool has(int k) const { return row(k) < end_row; }
+};
+
+// 64 packs of 16 bytes are whole lines of memory, and narrow rows leave few threads idle. Flat tensors are one row.
+template <int kRows, class... Params, class... Args>
+void launch_tiles(cudaStream_t stream, int64_t rows, int64_t packs, void (*kernel)(RowTiles, Params...),
+                  const Args&... args) {
+  if (rows == 0 || packs == 0) return;
+  const dim3 block = rows >= 4 ? dim3(64, kTileThreads / 64) : dim3(kTileThreads);
+  const int64_t tiles_per_row = (packs + block.x - 1) / block.x;
+  const int64_t tile_rows = (rows + kRows * block.y - 1) / (kRows * block.y);
+  assert(tiles_per_row * tile_rows < (int64_t{1} << 31));
+  launch(LaunchConfig{dim3(static_cast<unsigned>(tiles_per_row * tile_rows)), block, stream}, kernel,
+         RowTiles{rows, packs, static_cast<uint32_t>(tiles_per_row)}, args...);
+}
+
+}  // namespace gradmill::cuda

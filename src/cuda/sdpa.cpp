@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/sdpa.h"
+
+#include <cudnn_graph.h>
+
+#include <map>
+#include <utility>
+
+#include "core/error.h"
+#include "cuda/engine.h"
+#include "cuda/sdpa_cudnn.h"
+#include "cuda/sdpa_graph.h"
+
+namespace gradmill::cuda {
+namespace {
+
+// More than this for one op is not worth cuDNN's speed. Its deterministic backward stores a T×T matrix per head; its
+// ragged one keeps accumulators as wide as the packed rows they will end in.
+size_t workspace_limit(const SdpaProblem& problem) {
+  constexpr size_t kGiB = size_t{1} << 30, kMiB = size_t{1} << 20;
+  if (problem.deterministic) return kGiB;
+  const auto width = static_cast<size_t>((problem.heads + 2 * problem.kv_heads) * problem.head_dim);
+  return 64 * kMiB + 8 * static_cast<size_t>(problem.rows) * width * size_of(problem.dtype);
+}
+
+}  // namespace
+
+struct Sdpa::Impl {
+  Engine& engine;
+  std::unique_ptr<cudnnContext, CudnnHandleDeleter> handle;
+  std::string no_handle;  // why there is none
+  bool opened = false;
+  std::map<std::pair<SdpaProblem, bool>, std::unique_ptr<SdpaGraph>> graphs;  // and whether backward
+  std::map<SdpaProblem, std::string> refusals;
+
+  // cuDNN takes a second and some memory to open: not before somebody asks.
+  const std::string& open() {
+    if (std::exchange(opened, true)) return no_handle;
+    no_handle = cudnn_missing();
+    if (!no_handle.empty()) return no_handle;
+    cudnnHandle_t created = nullptr;
+    cudnnStatus_t status = cudnnCreate(&created);
+    if (status == CUDNN_STATUS_SUCCESS) {
+      handle.reset(created);
+      status = cudnnSetStream(created, engine.stream());
+    }
+    if (status != CUDNN_STATUS_SUCCESS) no_handle = std::string("cuDNN does not start: ") + cudnnGetErrorString(status);
+    return no_handle;
+  }
+
+  // What needs no plan to know. The library's other limits are found by planning.
+  std::string refuses_outright(const SdpaProblem& problem) {
+    if (problem.dtype == DType::fp32) return "cuDNN has no fp32 attention";
+    if (engine.compute_capability() < 80) return "cuDNN's attention needs compute capability 8.0";
+    if (problem.head_dim % 8 != 0) return "cuDNN wants heads of a multiple of 8";
+    for (int64_t stride : {problem.q_stride, problem.k_stride, problem.v_stride, problem.out_stride}) {
+      if (stride % 8 != 0) return "cuDNN wants rows at multiples of 16 bytes";
+    }
+    if (!open().empty()) return open();
+    // Older ones keep statistics of ragged sequences as if all were of full length.
+    if (problem.ragged && cudnn_version() < 90600) return "sequences of different lengths need cuDNN 9.6";
+    if (problem.ragged && engine.compute_capability() < 90) {
+      return "cuDNN takes sequences of different lengths from compute capability 9.0 on";
+    }
+    return {};
+  }
+
+  SdpaGraph& graph(const SdpaProblem& problem, bool backward) {
+    auto& slot = graphs[{problem, backward}];
+    if (!slot) slot = std::make_unique<SdpaGraph>(handle.get(), problem, backward);
+    return *slot;
+  }
+
+  std::string find_refusal(const SdpaProblem& problem) {
+    if (std::string reason = refuses_outright(problem); !reason.empty()) return reason;
+    for (bool backward : {false, true}) {
+      const SdpaGraph& planned = graph(problem, backward);
+      if (!planned.refusal().empty()) return planned.refusal();
+      if (planned.workspace_bytes() > workspace_limit(problem)) {
+        return fmt::format("cuDNN wants {} MiB of workspace", planned.workspace_bytes() >> 20);
+      }
+    }
+    return {};
+  }
+
+  void run(const SdpaProblem& problem, bool backward, const SdpaBuffers& buffers) {
+    SdpaGraph& planned = graph(problem, backward);
+    if (!planned.refusal().empty())
+      throw Error(ExitCode::failure, planned.refusal(), "choose another attention backend");
+    planned.run(handle.get(), buffers);
+  }
+};
+
+Sdpa::Sdpa(Engine& engine) : impl_(new Impl{engine}) {}
+Sdpa::~Sdpa() = default;
+
+// Up to 9.15 the frontend would copy lengths from host memory that is gone when a captured step runs.
+bool Sdpa::takes_dense(int64_t len) { return len % 128 == 0 || !impl_->open().empty() || cudnn_version() > 91500; }
+
+std::string Sdpa::refuses(const SdpaProblem& problem) {
+  const auto [at, is_new] = impl_->refusals.try_emplace(problem);
+  if (is_new) at->second = impl_->find_refusal(problem);
+  return at->second;
+}
+
+size_t Sdpa::workspace_bytes(const SdpaProblem& problem, bool backward) {
+  return impl_->graph(problem, backward).workspace_bytes();
+}
+
+void Sdpa::forward(const SdpaProblem& problem, const SdpaBuffers& buffers) { impl_->run(problem, false, buffers); }
+void Sdpa::backward(const SdpaProblem& problem, const SdpaBuffers& buffers) { impl_->run(problem, true, buffers); }
+
+}  // namespace gradmill::cuda

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// One planned attention of cuDNN, forward or backward.
+#pragma once
+
+#include "cuda/sdpa.h"
+
+struct cudnnContext;
+
+namespace gradmill::cuda {
+
+class SdpaGraph {
+ public:
+  // Never throws; refusal() says why cuDNN has no plan, and is empty if it has.
+  SdpaGraph(cudnnContext* handle, const SdpaProblem& problem, bool backward);
+  ~SdpaGraph();
+
+  const std::string& refusal() const { return refusal_; }
+  size_t workspace_bytes() const { return workspace_bytes_; }
+  // On the handle's stream. Throws if cuDNN fails.
+  void run(cudnnContext* handle, const SdpaBuffers& buffers) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+  std::string refusal_;
+  size_t workspace_bytes_ = 0;
+};
+
+}  // namespace gradmill::cuda

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/upload_ring.h"
+
+#include <cassert>
+#include <cstring>
+
+#include "core/storage.h"
+
+namespace gradmill::cuda {
+
+UploadRing::UploadRing(size_t bytes)
+    : slot_bytes_(align_up(bytes)),
+      host_(kSlots * slot_bytes_),
+      device_(kSlots * slot_bytes_),
+      stream_(make_stream()),
+      arrived_(make_event()) {
+  for (size_t i = 0; i < kSlots; ++i) {
+    slots_[i].free = make_event();
+    slots_[i].host = host_.bytes().data() + i * slot_bytes_;
+    slots_[i].device = device_.bytes().data() + i * slot_bytes_;
+  }
+}
+
+void UploadRing::upload(cudaStream_t stream, void* to, std::span<const std::byte> from) {
+  assert(from.size() <= slot_bytes_);
+  Slot& slot = slots_[next_++ % kSlots];
+  check(cudaEventSynchronize(slot.free.get()), "waiting for an upload");
+  std::memcpy(slot.host, from.data(), from.size());
+  if (from.size() <= kDirectBytes) {
+    check(cudaMemcpyAsync(to, slot.host, from.size(), cudaMemcpyHostToDevice, stream), "uploading");
+  } else {
+    // The slow way across the bus happens beside the ops; only the copy within the device stands in their line.
+    check(cudaMemcpyAsync(slot.device, slot.host, from.size(), cudaMemcpyHostToDevice, stream_.get()), "uploading");
+    check(cudaEventRecord(arrived_.get(), stream_.get()), "uploading");
+    check(cudaStreamWaitEvent(stream, arrived_.get()), "uploading");
+    check(cudaMemcpyAsync(to, slot.device, from.size(), cudaMemcpyDeviceToDevice, stream), "uploading");
+  }
+  check(cudaEventRecord(slot.free.get(), stream), "uploading");
+}
+
+}  // namespace gradmill::cuda

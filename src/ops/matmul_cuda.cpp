@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/engine.h"
+#include "cuda/gemm.h"
+#include "ops/matmul.h"
+
+namespace gradmill {
+
+template <>
+void matmul<Device::cuda>(ExecContext& ctx, const MatmulArgs& args) {
+  ctx.cuda->gemm().run({.a = args.a,
+                        .b = args.b,
+                        .c = args.c,
+                        .transpose_a = args.transpose_a,
+                        .transpose_b = args.transpose_b,
+                        .beta = args.beta,
+                        .addend = args.addend,
+                        .bias = args.bias,
+                        .tf32 = ctx.kernels.tf32,
+                        .deterministic = ctx.kernels.deterministic});
+}
+
+}  // namespace gradmill

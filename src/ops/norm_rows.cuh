@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the norm kernels of both directions share: how a row lies in the registers of 16 to 512 neighbouring threads.
+#pragma once
+
+#include <algorithm>
+
+#include "cuda/engine.h"
+#include "cuda/launch.h"
+#include "cuda/packed.cuh"
+#include "cuda/reduce.cuh"
+#include "ops/norm.h"
+
+namespace gradmill {
+namespace {
+
+using cuda::Packed;
+using cuda::Sum;
+
+constexpr int kMostLanes = 512;   // threads of a row
+constexpr int kAnyThreads = 256;  // of a block in the kernels for any width
+
+struct RowStats {
+  float mean, rstd;
+};
+
+// Sum over the kLanes threads of a row, the same in each of them. Rows of several warps meet at a barrier of their own
+// (the other rows of a block go on) and need one float per warp of the block, not used again before the next barrier.
+template <int kLanes>
+__device__ float row_sum(float value, float* shared) {
+  if constexpr (kLanes <= cuda::kWarpSize) {
+    return cuda::warp_reduce<kLanes>(value, Sum{});
+  } else {
+    constexpr int kWarps = kLanes / cuda::kWarpSize;
+    const int thread = static_cast<int>(threadIdx.x), group = thread / kLanes;
+    value = cuda::warp_reduce(value, Sum{});
+    if (thread % cuda::kWarpSize == 0) shared[thread / cuda::kWarpSize] = value;
+    asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "n"(kLanes) : "memory");
+    float total = 0;
+#pragma unroll
+    for (int warp = 0; warp < kWarps; ++warp) total += shared[group * kWarps + warp];
+    return total;
+  }
+}
+
+// Pack p of a thread starts at this column; beyond `cols` there is none.
+template <class N, int kLanes>
+__device__ int column_of(int p) {
+  return (p * kLanes + static_cast<int>(threadIdx.x) % kLanes) * Packed<N>::kSize;
+}
+
+// Calls run<kLanes, kPacks>() with the fewest threads that hold a row in two or three packs each. False: it is too
+// wide.
+template <class Run>
+bool with_row_shape(int64_t packs, Run&& run) {
+  const auto fits = [&]<int kLanes>() {
+    if (packs > 3 * kLanes) return false;
+    if (packs > 2 * kLanes) {
+      run.template operator()<kLanes, 3>();
+    } else {
+      run.template operator()<kLanes, 2>();
+    }
+    return true;
+  };
+  return fits.template operator()<16>() || fits.template operator()<32>() || fits.template operator()<64>() ||
+         fits.template operator()<128>() || fits.template operator()<256>() || fits.template operator()<512>();
+}
+
+template <class T>
+bool aligned(const TensorView& view) {
+  return !view.defined() || cuda::rows_are_aligned<T>(view);
+}
+
+template <class T>
+cuda::Native<T>* optional(const TensorView& view) {
+  return view.defined() ? cuda::native<T>(view) : nullptr;
+}
+
+}  // namespace
+}  // namespace gradmill

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of ops/matmul do not reach: tuning, its cache, and graphs. Tensors in device memory.
+#include "cuda/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <vector>
+
+#include "cuda/devices.h"
+#include "cuda/engine.h"
+#include "cuda/handles.h"
+
+namespace gradmill::cuda {
+namespace {
+
+constexpr int64_t kM = 512, kN = 384, kK = 256;
+
+// Values that differ from place to place and are exact in bf16.
+std::vector<Bf16> values(int64_t count, int seed) {
+  std::vector<Bf16> result;
+  for (int64_t i = 0; i < count; ++i) result.emplace_back(static_cast<float>((i * 37 + seed * 11) % 61 - 30) / 32);
+  return result;
+}
+
+class gemm_cuda : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (present_devices().empty()) GTEST_SKIP() << "there is no GPU here";
+    cache_ = std::filesystem::path(testing::TempDir()) / "gemm_cuda_tuning";
+    std::filesystem::remove(cache_);
+    a_ = upload(kM, kK, 1);
+    b_ = upload(kN, kK, 2);
+    addend_ = upload(kM, kN, 3);
+  }
+  void TearDown() override { std::filesystem::remove(cache_); }
+
+  TensorView upload(int64_t rows, int64_t cols, int seed) {
+    const std::vector<Bf16> host = values(rows * cols, seed);
+    memory_.emplace_back(host.size() * sizeof(Bf16));
+    check(cudaMemcpy(memory_.back().bytes().data(), host.data(), host.size() * sizeof(Bf16), cudaMemcpyDefault),
+          "copy");
+    return {memory_.back().bytes().data(), DType::bf16, Shape{rows, cols}};
+  }
+  static std::vector<float> download(const Engine& engine, const TensorView& view) {
+    engine.synchronise();
+    std::vector<Bf16> host(static_cast<size_t>(view.numel()));
+    check(cudaMemcpy(host.data(), view.data, view.bytes(), cudaMemcpyDefault), "copy");
+    std::vector<float> result;
+    for (Bf16 value : host) result.push_back(static_cast<float>(value));
+    return result;
+  }
+  // c starts as `addend_` was.
+  GemmCall call(float beta, bool separate) {
+    GemmCall made{.a = a_, .b = b_, .c = upload(kM, kN, 3), .transpose_b = true, .beta = beta};
+    if (separate) made.addend = addend_;
+    return made;
+  }
+  static std::vector<float> expected(float beta) {
+    const std::vector<Bf16> a = values(kM * kK, 1), b = values(kN * kK, 2), c = values(kM * kN, 3);
+    std::vector<float> result;
+    for (int64_t i = 0; i < kM; ++i) {
+      for (int64_t j = 0; j < kN; ++j) {
+        float sum = beta * static_cast<float>(c[static_cast<size_t>(i * kN + j)]);  // exact: few bits in every term
+        for (int64_t p = 0; p < kK; ++p)
+          sum += static_cast<float>(a[static_cast<size_t>(i * kK + p)]) *
+                 static_cast<float>(b[static_cast<size_t>(j * kK + p)]);
+        result.push_back(static_cast<float>(Bf16(sum)));
+      }
+    }
+    return result;
+  }
+
+  std::filesystem::path cache_;
+  std::vector<DeviceMemory> memory_;
+  TensorView a_, b_, addend_;
+};
+
+// In place, beside an addend, and overwriting: trials must not disturb what the product reads.
+TEST_F(gemm_cuda, TunedProductsAreRightAndTheirAlgorithmsKept) {
+  struct Case {
+    float beta;
+    bool separate;
+  };
+  {
+    Engine engine({.autotune = true, .tuning_cache = cache_.string()});
+    for (const Case& one : {Case{0, false}, Case{1, false}, Case{1, true}}) {
+      const GemmCall product = call(one.beta, one.separate);
+      engine.gemm().run(product);
+      EXPECT_EQ(download(engine, product.c), expected(one.beta)) << one.beta << one.separate;
+      EXPECT_EQ(download(engine, addend_), download(engine, upload(kM, kN, 3)));
+    }
+    EXPECT_FALSE(std::filesystem::exists(cache_));
+    engine.gemm().save_tuning();
+    EXPECT_TRUE(std::filesystem::exists(cache_));
+  }
+  Engine again({.tuning_cache = cache_.string()});
+  const GemmCall product = call(1, false);
+  again.gemm().run(product);
+  EXPECT_EQ(download(again, product.c), expected(1));
+}
+
+TEST_F(gemm_cuda, ProductsCanBeCapturedOncePlanned) {
+  Engine engine(EngineOptions{});
+  const GemmCall product = call(1, false);
+  engine.gemm().run(product);
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamBeginCapture(engine.stream(), cudaStreamCaptureModeGlobal), "capture");
+  engine.gemm().run(product);
+  check(cudaStreamEndCapture(engine.stream(), &graph), "capture");
+  cudaGraphExec_t executable = nullptr;
+  check(cudaGraphInstantiate(&executable, graph, 0), "instantiate");
+  // The product once more on what the first left: c was 3's values, then + ab twice.
+  check(cudaGraphLaunch(executable, engine.stream()), "launch");
+  const std::vector<float> first = expected(1), product_alone = expected(0);
+  const std::vector<float> twice = download(engine, product.c);
+  for (size_t i = 0; i < twice.size(); ++i)
+    ASSERT_NEAR(twice[i], first[i] + product_alone[i], 0.02f * std::abs(product_alone[i]) + 0.1f) << i;
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+}
+
+}  // namespace
+}  // namespace gradmill::cuda

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# make_dist.sh BUILD OUTPUT: the binary of a build folder, and the shared libraries it needs beyond the C library, in one
+# folder that runs where it is put. TESTS=on also takes the test binaries, or TESTS="name name" those; DIST_CUDA=on
+# cuBLASLt and cuDNN (gigabytes), which a machine with CUDA has itself.
+set -euo pipefail
+build=$1
+output=$2
+
+rm -rf "$output"
+mkdir -p "$output/lib"
+install -s "$build/gradmill" "$output/gradmill"
+binaries=("$output/gradmill")
+
+case ${TESTS:-off} in
+  off) tests=() ;;
+  on) mapfile -t tests < <(find "$build/tests" -maxdepth 1 -type f -executable -name '*_test' -printf '%f\n' | sort) ;;
+  *) read -ra tests <<<"$TESTS" ;;
+esac
+for name in "${tests[@]}"; do
+  install -D -s "$build/tests/$name" "$output/tests/$name"
+  binaries+=("$output/tests/$name")
+done
+
+# The C library belongs to the machine: it must fit the loader and the kernel there.
+c_library='^(ld-linux.*|libc|libm|libdl|librt|libpthread|libresolv|libutil)\.so'
+ldd "${binaries[@]}" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | while read -r name path; do
+  [[ $name =~ $c_library || $path == "$(realpath "$output")"/* ]] && continue
+  install -s -m 644 "$path" "$output/lib/$name"
+done
+
+if [ "${DIST_CUDA:-off}" = on ]; then
+  toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
+  find "$toolkit/lib64/" -type f -name 'lib*.so.[0-9]*' | while read -r path; do
+    # By the name that programs ask for; files may carry a longer version.
+    name=$(readelf -d "$path" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+    case $name in
+      libcublasLt.so.* | libcudnn*.so.* | libnvrtc.so.* | libnvrtc-builtins.so.*)
+        install -m 644 "$path" "$output/lib/$name" ;;
+    esac
+  done
+fi
+
+"$output/gradmill" version >/dev/null
+du -sh "$output" | awk '{print "dist: " $2 ", " $1}'
