@@ -32,6 +32,8 @@ void Engine::note_once(const std::string& text) {
 }
 
 void poison_device(std::byte* begin, size_t bytes) {
+  // Ops on other streams may still use what this memory was before.
+  check(cudaDeviceSynchronize(), "poisoning memory");
   check(cudaMemset(begin, 0xff, bytes), "poisoning memory");
   check(cudaDeviceSynchronize(), "poisoning memory");
 }
