@@ -4,8 +4,10 @@
 // any step can be replayed.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 namespace gradmill {
@@ -48,13 +50,24 @@ inline std::array<float, 2> to_normal(uint32_t a, uint32_t b) {
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-// The words of a dropout or sampling site: columns 4j .. 4j+3 of one token's row in one step.
-// `token` is the row's index in the whole effective batch, so the split into micro-batches does not matter.
+// The words of a dropout or sampling site at one token's row in one step. Dropout decides columns 8j .. 8j+7 with them,
+// 16 bits each (see keeps). `token` is the row's index in the whole effective batch, so the split into micro-batches
+// does not matter.
 inline RandomBlock random_words(uint64_t seed, uint32_t site, uint32_t step, uint32_t token, uint32_t column_block) {
   return philox(seed, {column_block, token, step, site});
 }
 
-// A word is dropped when it lies under this threshold.
-inline uint32_t drop_threshold(float probability) { return static_cast<uint32_t>(double(probability) * 4294967296.0); }
+// Of 65536 equally likely values of 16 bits, so many drop an element. Probabilities are thus multiples of 2^-16.
+inline uint32_t drop_threshold(float probability) {
+  return std::min(static_cast<uint32_t>(std::nearbyint(probability * 65536.0f)), 65535u);
+}
+
+// What kept elements are multiplied with: by the probability that is really used, so that the expectation is exact.
+inline float drop_scale(uint32_t threshold) { return 65536.0f / static_cast<float>(65536 - threshold); }
+
+// Whether column 8j + i is kept, by the words of block j: the low half of a word decides before the high one.
+inline bool keeps(const RandomBlock& words, size_t i, uint32_t threshold) {
+  return (words[i / 2] >> (16 * (i % 2)) & 0xffff) >= threshold;
+}
 
 }  // namespace gradmill

@@ -76,7 +76,7 @@ LtPreference GemmPlan::preference(const LtContext& lt) const {
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32_t{bias ? std::min(c, bias) : c});
   // A product split along k may be rounded more than once on its way to a narrow result; ours promises one rounding.
   const uint32_t schemes =
-      problem_.result == DType::fp32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_NONE;
+      problem_.result == DType::fp32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
   return preference;
 }

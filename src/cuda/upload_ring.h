@@ -22,7 +22,7 @@ class UploadRing {
   void upload(cudaStream_t stream, void* to, std::span<const std::byte> from);
 
  private:
-  static constexpr size_t kSlots = 8;
+  static constexpr size_t kSlots = 32;  // two steps of a dozen micro-batches
   // Below this a copy on the ops' own stream costs less than the detour.
   static constexpr size_t kDirectBytes = 32 * 1024;
 

@@ -57,6 +57,7 @@ struct Transformer::Activations {
 
   std::vector<BlockSaved> blocks;
   TensorView x;  // (N, C) the stream after the last block
+  Drop drop;     // of its last part
   NormStats stats;
   TensorView output;  // (N, C) its norm
 };
@@ -129,18 +130,21 @@ void Transformer::forward(Pass& pass, const TensorView& tokens, Activations& kep
   kept.x = pass.slot(Slot::x, shape, dtype, "x");
   kept.stats = final_norm_.alloc_stats(pass, Slot::x, shape[0]);
   kept.output = pass.slot(Slot::x, shape, dtype, "norm");
-  final_norm_.forward(pass, stream.x.plain, stream.delta, kept.x, kept.stats, Operand(kept.output));
+  kept.drop = stream.drop;
+  final_norm_.forward(pass, stream.x.plain, stream.delta, stream.drop, kept.x, kept.stats, Operand(kept.output));
   if (visit) (*visit)("norm", kept.output);
 }
 
 void Transformer::backward(Pass& pass, const TensorView& tokens, const Activations& kept,
-                           const TensorView& dstream) const {
-  final_norm_.backward(pass, kept.x, kept.stats, dstream, {}, dstream);
+                           const StreamGrad& grad) const {
+  final_norm_.backward(
+      pass,
+      {.sum = kept.x, .stats = kept.stats, .dy = grad.dx, .dx = grad.dx, .dropped = grad.dropped, .drop = kept.drop});
   for (size_t layer = blocks_.size(); layer-- > 0;) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
-    blocks_[layer].backward(pass, kept.blocks[layer], dstream);
+    blocks_[layer].backward(pass, kept.blocks[layer], grad);
   }
-  embedding_.backward(pass, tokens, dstream);
+  embedding_.backward(pass, tokens, grad.dx);
 }
 
 void Transformer::train(Pass& pass, const TensorView& tokens, const TensorView& targets) const {
@@ -150,9 +154,11 @@ void Transformer::train(Pass& pass, const TensorView& tokens, const TensorView& 
     const ArenaScope forward_scratch(pass.ctx.scratch);
     forward(pass, tokens, kept);
   }
-  const TensorView dstream = pass.scratch({tokens.numel(), spec_.width}, "d stream");
-  head_.loss(pass, kept.output, targets, dstream);
-  backward(pass, tokens, kept, dstream);
+  const Shape shape{tokens.numel(), spec_.width};
+  StreamGrad grad{.dx = pass.scratch(shape, "d stream")};
+  if (spec_.dropout) grad.dropped = pass.scratch(shape, "d stream, dropped");
+  head_.loss(pass, kept.output, targets, grad.dx);
+  backward(pass, tokens, kept, grad);
 }
 
 void Transformer::evaluate(Pass& pass, const TensorView& tokens, const TensorView& targets) const {

@@ -75,7 +75,7 @@ class Transformer {
   struct Activations;
   // The final norm's output; what the backward needs is left in `kept`.
   void forward(Pass& pass, const TensorView& tokens, Activations& kept, const Visit* visit = nullptr) const;
-  void backward(Pass& pass, const TensorView& tokens, const Activations& kept, const TensorView& dstream) const;
+  void backward(Pass& pass, const TensorView& tokens, const Activations& kept, const StreamGrad& grad) const;
 
   TransformerSpec spec_;
   ParamTable params_;

@@ -99,17 +99,18 @@ void SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved,
   if (!pass.policy.keeps(Slot::rotated)) saved.rotated = {};
 }
 
-void SelfAttention::backward(Pass& pass, const Operand& x, const AttentionSaved& kept, const TensorView& dy,
+void SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const TensorView& dy, const TensorView& dqkv,
                              const TensorView& dx) const {
   const NameScope name(pass.ctx, "attention");
   const ArenaScope scope(pass.ctx.scratch);
   AttentionSaved saved = kept;
   if (norms_heads() && !saved.rotated.defined()) rotate(pass, saved);
 
-  const int64_t rows = dy.rows(), qk_width = q_width_ + kv_width_;
-  const TensorView dout = pass.scratch({rows, q_width_}, "d out");
-  out_.backward(pass, Operand(saved.out), dy, dout);
-  const TensorView dqkv = pass.scratch({rows, qkv_.out()}, "d qkv");
+  const int64_t qk_width = q_width_ + kv_width_;
+  const TensorView dout = pass.scratch({dy.rows(), q_width_}, "d out");
+  out_.backward_weight(pass, Operand(saved.out), dy);
+  out_.backward_bias(pass, dy);
+  out_.backward_input(pass, dy, dout);
   attention_backward(pass.ctx, {.forward = attention_args(pass, saved),
                                 .dout = dout,
                                 .dq = dqkv.slice_cols(0, q_width_),
@@ -126,7 +127,8 @@ void SelfAttention::backward(Pass& pass, const Operand& x, const AttentionSaved&
                              .q_beta = q.beta,
                              .k_beta = k.beta});
   }
-  qkv_.backward(pass, x, dqkv, dx);
+  qkv_.backward_bias(pass, dqkv);
+  qkv_.backward_input(pass, dqkv, dx);
 }
 
 }  // namespace gradmill

@@ -23,14 +23,19 @@ void Linear::forward(Pass& pass, const Operand& x, const TensorView& y) const {
                     .bias = bias_ == kNoParam ? TensorView{} : pass.weights[bias_]});
 }
 
-void Linear::backward(Pass& pass, const Operand& x, const TensorView& dy, const TensorView& dx) const {
-  if (const auto target = pass.grads->write(weight_); target.grad.defined()) {
-    matmul(pass.ctx, {.a = dy, .b = x.plain, .c = target.grad, .transpose_a = true, .beta = target.beta});
-  }
-  if (const auto target = pass.grads->write(bias_); target.grad.defined()) {
-    bias_grad(pass.ctx, {.dy = dy, .dbias = target.grad, .beta = target.beta});
-  }
-  if (dx.defined()) matmul(pass.ctx, {.a = dy, .b = pass.weights[weight_], .c = dx});
+void Linear::backward_input(Pass& pass, const TensorView& dy, const TensorView& dx) const {
+  matmul(pass.ctx, {.a = dy, .b = pass.weights[weight_], .c = dx});
+}
+
+void Linear::backward_weight(Pass& pass, const Operand& x, const TensorView& dy) const {
+  const auto target = pass.grads->write(weight_);
+  if (!target.grad.defined()) return;
+  matmul(pass.ctx, {.a = dy, .b = x.plain, .c = target.grad, .transpose_a = true, .beta = target.beta});
+}
+
+void Linear::backward_bias(Pass& pass, const TensorView& dy) const {
+  const auto target = pass.grads->write(bias_);
+  if (target.grad.defined()) bias_grad(pass.ctx, {.dy = dy, .dbias = target.grad, .beta = target.beta});
 }
 
 }  // namespace gradmill

@@ -38,8 +38,10 @@ class Linear {
   OperandSpec input_spec() const { return {}; }
 
   void forward(Pass& pass, const Operand& x, const TensorView& y) const;
-  // dx (may be undefined) = dy · W; weight and bias gradients accumulate.
-  void backward(Pass& pass, const Operand& x, const TensorView& dy, const TensorView& dx) const;
+  // The backward in parts, for callers that make x again on the way: dx = dy · W, and what the parameters collect.
+  void backward_input(Pass& pass, const TensorView& dy, const TensorView& dx) const;
+  void backward_weight(Pass& pass, const Operand& x, const TensorView& dy) const;
+  void backward_bias(Pass& pass, const TensorView& dy) const;
 
  private:
   int64_t in_ = 0, out_ = 0;

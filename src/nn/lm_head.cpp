@@ -3,9 +3,20 @@
 
 #include <algorithm>
 
+#include "core/seq_layout.h"
 #include "ops/cross_entropy.h"
 
 namespace gradmill {
+namespace {
+
+// Rows a chunk of at most so many has when `rows` are cut evenly, in whole tiles: products with few or odd rows are
+// slow.
+int64_t even_chunk(int64_t rows, int64_t most) {
+  const int64_t chunks = (rows + most - 1) / most;
+  return std::min(rows, token_capacity((rows + chunks - 1) / chunks));
+}
+
+}  // namespace
 
 LmHead::LmHead(ParamTable& params, const Options& options) : options_(options) {
   linear_ = Linear(params, {.name = options.name,
@@ -13,14 +24,24 @@ LmHead::LmHead(ParamTable& params, const Options& options) : options_(options) {
                             .slices = {{"logits", options.vocab}},
                             .init_std = options.init_std,
                             .tied_weight = options.tied_weight});
-  if (options_.chunk_rows == 0) options_.chunk_rows = std::max<int64_t>(128, (int64_t{1} << 28) / options.vocab);
+}
+
+// Every chunk adds to the whole weight's gradient, so chunks should be large; but not take more than a sixteenth of the
+// memory.
+int64_t LmHead::chunk_rows(const ExecContext& ctx, DType dtype, int64_t rows) const {
+  if (options_.chunk_rows > 0) return std::min(options_.chunk_rows, rows);
+  const auto share = static_cast<int64_t>(ctx.device.memory_bytes / 16 / size_of(dtype));
+  const int64_t most = ctx.device.kind == DeviceKind::cpu ? int64_t{1} << 28 : (int64_t{1} << 31) - 1;
+  return even_chunk(rows, std::max(kTokenPadding, std::min(share, most) / options_.vocab));
 }
 
 void LmHead::loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const {
   const NameScope name(pass.ctx, "head");
   const ArenaScope scope(pass.ctx.scratch);
-  const int64_t chunk = std::min(options_.chunk_rows, x.rows());
-  const TensorView logits_buffer = pass.scratch({chunk, options_.vocab}, "logits");
+  const int64_t chunk = chunk_rows(pass.ctx, pass.weights.dtype(), x.rows());
+  // Rows that begin at multiples of 16 bytes, whatever the vocabulary: matrix units want that.
+  const int64_t stride = (options_.vocab + 7) / 8 * 8;
+  const TensorView logits_buffer = pass.scratch({chunk, stride}, "logits").slice_cols(0, options_.vocab);
   const TensorView losses = pass.ctx.alloc_scratch({x.rows()}, DType::fp32, "losses");
   for (int64_t begin = 0; begin < x.rows(); begin += chunk) {
     const int64_t end = std::min(begin + chunk, x.rows());
@@ -31,7 +52,9 @@ void LmHead::loss(Pass& pass, const TensorView& x, const TensorView& targets, co
                              .targets = targets.slice_rows(begin, end),
                              .losses = losses.slice_rows(begin, end),
                              .write_grad = pass.training()});
-    if (pass.training()) linear_.backward(pass, rows, logits_chunk, dx.slice_rows(begin, end));
+    if (!pass.training()) continue;
+    linear_.backward_weight(pass, rows, logits_chunk);
+    linear_.backward_input(pass, logits_chunk, dx.slice_rows(begin, end));
   }
   add_loss_sum(pass.ctx, losses);
 }

@@ -14,7 +14,7 @@ class LmHead {
     int64_t width = 0, vocab = 0;
     ParamId tied_weight = kNoParam;
     float init_std = 0.02f;
-    int64_t chunk_rows = 0;  // 0: as many as keep the logits near 2^28 elements
+    int64_t chunk_rows = 0;  // 0: as many as fit a share of the device's memory
   };
 
   LmHead() = default;
@@ -28,6 +28,8 @@ class LmHead {
   void loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const;
 
  private:
+  int64_t chunk_rows(const ExecContext& ctx, DType dtype, int64_t rows) const;
+
   Options options_;
   Linear linear_;
 };

@@ -18,17 +18,13 @@ Mlp::Mlp(ParamTable& params, const Options& options) : options_(options) {
                           .init_std = options.out_init_std});
 }
 
-TensorView Mlp::activate(Pass& pass, const TensorView& gate_up) const {
-  const TensorView hidden = pass.slot(Slot::hidden, {gate_up.rows(), options_.hidden}, gate_up.dtype, "hidden");
-  activation_forward(pass.ctx, {.kind = options_.activation, .x = gate_up, .y = Operand(hidden)});
-  return hidden;
-}
-
 void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const {
   const NameScope scope(pass.ctx, "mlp");
-  saved.gate_up = pass.slot(Slot::gate_up, {x.plain.rows(), up_.out()}, pass.weights.dtype(), "gate_up");
+  const int64_t rows = x.plain.rows();
+  saved.gate_up = pass.slot(Slot::gate_up, {rows, up_.out()}, pass.weights.dtype(), "gate_up");
   up_.forward(pass, x, saved.gate_up);
-  saved.hidden = activate(pass, saved.gate_up);
+  saved.hidden = pass.slot(Slot::hidden, {rows, options_.hidden}, pass.weights.dtype(), "hidden");
+  activation_forward(pass.ctx, {.kind = options_.activation, .x = saved.gate_up, .y = Operand(saved.hidden)});
 }
 
 void Mlp::forward(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& y) const {
@@ -37,15 +33,30 @@ void Mlp::forward(Pass& pass, const Operand& x, MlpSaved& saved, const TensorVie
   if (!pass.policy.keeps(Slot::hidden)) saved.hidden = {};
 }
 
-void Mlp::backward(Pass& pass, const Operand& x, const MlpSaved& saved, const TensorView& dy,
-                   const TensorView& dx) const {
+void Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx) const {
   const NameScope name(pass.ctx, "mlp");
   const ArenaScope scope(pass.ctx.scratch);
-  const TensorView hidden = saved.hidden.defined() ? saved.hidden : activate(pass, saved.gate_up);
-  const TensorView dhidden = pass.scratch({dy.rows(), options_.hidden}, "d hidden");
-  down_.backward(pass, Operand(hidden), dy, dhidden);
-  activation_backward(pass.ctx, {.kind = options_.activation, .x = saved.gate_up, .dy = dhidden, .dx = saved.gate_up});
-  up_.backward(pass, x, saved.gate_up, dx);
+  const Shape shape{dy.rows(), options_.hidden};
+  const TensorView dhidden = pass.scratch(shape, "d hidden");
+  down_.backward_input(pass, dy, dhidden);
+  // The kernel that reads gate_up for its gradient can write the activation's output again for next to nothing.
+  const TensorView again = saved.hidden.defined() ? TensorView{} : pass.scratch(shape, "hidden again");
+  const auto bias = pass.grads->write(up_.bias());
+  activation_backward(pass.ctx, {.kind = options_.activation,
+                                 .x = saved.gate_up,
+                                 .dy = dhidden,
+                                 .dx = saved.gate_up,
+                                 .y = Operand(again),
+                                 .dbias = bias.grad,
+                                 .bias_beta = bias.beta});
+  down_.backward_weight(pass, Operand(again.defined() ? again : saved.hidden), dy);
+  down_.backward_bias(pass, dy);
+  up_.backward_input(pass, saved.gate_up, dx);
+}
+
+void Mlp::backward_weight(Pass& pass, const Operand& x, const MlpSaved& saved) const {
+  const NameScope name(pass.ctx, "mlp");
+  up_.backward_weight(pass, x, saved.gate_up);
 }
 
 }  // namespace gradmill

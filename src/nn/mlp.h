@@ -33,12 +33,12 @@ class Mlp {
   // The part that the backward needs: gate_up and hidden.
   void forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const;
   void forward(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& y) const;
+  // All but the gradient of up's weight, which the caller adds when it has x: backward_weight(pass, x, saved).
   // Overwrites saved.gate_up with its gradient.
-  void backward(Pass& pass, const Operand& x, const MlpSaved& saved, const TensorView& dy, const TensorView& dx) const;
+  void backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx) const;
+  void backward_weight(Pass& pass, const Operand& x, const MlpSaved& saved) const;
 
  private:
-  TensorView activate(Pass& pass, const TensorView& gate_up) const;
-
   Options options_;
   Linear up_, down_;
 };

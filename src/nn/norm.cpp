@@ -17,44 +17,40 @@ NormStats Norm::alloc_stats(Pass& pass, Slot slot, int64_t rows) const {
   return stats;
 }
 
-NormArgs Norm::args(const Pass& pass, const TensorView& x, const NormStats& stats, const Operand& y) const {
-  return {.kind = kind_,
-          .x = x,
-          .weight = pass.weights[weight_],
-          .bias = bias_ == kNoParam ? TensorView{} : pass.weights[bias_],
-          .mean = stats.mean,
-          .rstd = stats.rstd,
-          .y = y,
-          .eps = eps_};
-}
-
-void Norm::forward(Pass& pass, const TensorView& x, const TensorView& delta, const TensorView& sum,
+void Norm::forward(Pass& pass, const TensorView& x, const TensorView& delta, const Drop& drop, const TensorView& sum,
                    const NormStats& stats, const Operand& y) const {
-  NormArgs call = args(pass, x, stats, y);
-  call.delta = delta;
-  call.sum = sum;
-  norm_forward(pass.ctx, call);
+  norm_forward(pass.ctx, {.kind = kind_,
+                          .x = x,
+                          .delta = delta,
+                          .weight = pass.weights[weight_],
+                          .bias = bias_ == kNoParam ? TensorView{} : pass.weights[bias_],
+                          .sum = sum,
+                          .mean = stats.mean,
+                          .rstd = stats.rstd,
+                          .y = y,
+                          .eps = eps_,
+                          .dropout = drop.on,
+                          .dropout_site = drop.site});
 }
 
-void Norm::rebuild(Pass& pass, const TensorView& sum, const NormStats& stats, const Operand& y) const {
-  norm_rebuild(pass.ctx, args(pass, sum, stats, y));
-}
-
-void Norm::backward(Pass& pass, const TensorView& sum, const NormStats& stats, const TensorView& dy,
-                    const TensorView& dresidual, const TensorView& dx) const {
+void Norm::backward(Pass& pass, const Backward& call) const {
   const auto weight = pass.grads->write(weight_), bias = pass.grads->write(bias_);
   norm_backward(pass.ctx, {.kind = kind_,
-                           .sum = sum,
-                           .mean = stats.mean,
-                           .rstd = stats.rstd,
+                           .sum = call.sum,
+                           .mean = call.stats.mean,
+                           .rstd = call.stats.rstd,
                            .weight = pass.weights[weight_],
-                           .dy = dy,
-                           .dresidual = dresidual,
-                           .dx = dx,
+                           .dy = call.dy,
+                           .dresidual = call.dresidual,
+                           .dx = call.dx,
                            .dweight = weight.grad,
                            .dbias = bias.grad,
                            .weight_beta = weight.beta,
-                           .bias_beta = bias.beta});
+                           .bias_beta = bias.beta,
+                           .y = Operand(call.y),
+                           .bias = bias_ == kNoParam ? TensorView{} : pass.weights[bias_],
+                           .dropped = call.drop.on ? call.dropped : TensorView{},
+                           .dropout_site = call.drop.site});
 }
 
 }  // namespace gradmill

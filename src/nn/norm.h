@@ -8,6 +8,12 @@
 
 namespace gradmill {
 
+// What a branch's output still has to go through before it joins the stream.
+struct Drop {
+  bool on = false;
+  uint32_t site = 0;
+};
+
 struct NormStats {
   TensorView mean;  // (N) fp32; undefined for RMSNorm
   TensorView rstd;  // (N) fp32
@@ -26,17 +32,23 @@ class Norm {
   Norm(ParamTable& params, const Options& options);
 
   NormStats alloc_stats(Pass& pass, Slot slot, int64_t rows) const;
-  // sum = x + delta (delta and sum undefined together), y = norm(sum).
-  void forward(Pass& pass, const TensorView& x, const TensorView& delta, const TensorView& sum, const NormStats& stats,
-               const Operand& y) const;
-  void rebuild(Pass& pass, const TensorView& sum, const NormStats& stats, const Operand& y) const;
-  // dx = dresidual + norm'(dy); dresidual may be undefined, dx may be dresidual or dy.
-  void backward(Pass& pass, const TensorView& sum, const NormStats& stats, const TensorView& dy,
-                const TensorView& dresidual, const TensorView& dx) const;
+  // sum = x + drop(delta) (delta and sum undefined together), y = norm(sum). May overwrite delta.
+  void forward(Pass& pass, const TensorView& x, const TensorView& delta, const Drop& drop, const TensorView& sum,
+               const NormStats& stats, const Operand& y) const;
+
+  struct Backward {
+    TensorView sum;
+    NormStats stats;
+    TensorView dy;
+    TensorView dresidual;  // or undefined
+    TensorView dx;         // out: dresidual + norm'(dy); may be either of them
+    TensorView y;          // out: the forward's output again, or undefined
+    TensorView dropped;    // out: drop(dx), the gradient of delta, or undefined
+    Drop drop;             // as the forward had it
+  };
+  void backward(Pass& pass, const Backward& call) const;
 
  private:
-  NormArgs args(const Pass& pass, const TensorView& x, const NormStats& stats, const Operand& y) const;
-
   NormKind kind_ = NormKind::rms;
   float eps_ = 1e-6f;
   ParamId weight_ = kNoParam, bias_ = kNoParam;

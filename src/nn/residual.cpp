@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/residual.h"
 
-#include "ops/dropout.h"
-
 namespace gradmill {
 
 Block::Block(ParamTable& params, const Options& options)
@@ -23,31 +21,28 @@ void Block::forward_attention(Pass& pass, const Stream& stream, const TensorView
   saved.x = stream.delta.defined() ? pass.slot(Slot::x, x.shape, x.dtype, "x") : x;
   saved.n1 = pass.slot(Slot::norm1, x.shape, x.dtype, "norm1");
   saved.stats1 = norm1_.alloc_stats(pass, Slot::stats1, x.rows());
-  norm1_.forward(pass, x, stream.delta, stream.delta.defined() ? saved.x : TensorView{}, saved.stats1,
+  norm1_.forward(pass, x, stream.delta, stream.drop, stream.delta.defined() ? saved.x : TensorView{}, saved.stats1,
                  Operand(saved.n1));
   attention_.forward(pass, Operand(saved.n1), saved.attention, delta);
-  if (dropout_ && pass.training()) dropout(pass.ctx, {.x = delta, .y = delta, .site = dropout_site_});
 }
 
 Operand Block::norm2_forward(Pass& pass, const TensorView& delta, const TensorView& mid, BlockSaved& saved) const {
   saved.mid = mid;
   saved.n2 = pass.slot(Slot::norm2, mid.shape, mid.dtype, "norm2");
   saved.stats2 = norm2_.alloc_stats(pass, Slot::stats2, mid.rows());
-  norm2_.forward(pass, saved.x, delta, mid, saved.stats2, Operand(saved.n2));
+  norm2_.forward(pass, saved.x, delta, drop(pass, 0), mid, saved.stats2, Operand(saved.n2));
   return Operand(saved.n2);
 }
 
 void Block::forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, BlockSaved& saved) const {
   const ArenaScope scope(pass.ctx.scratch);
+  saved.drop = stream.drop;
   forward_attention(pass, stream, buffers.delta, saved);
   const TensorView mid =
       pass.policy.keeps(Slot::mid) ? pass.slot(Slot::mid, saved.x.shape, saved.x.dtype, "mid") : buffers.x;
   const Operand n2 = norm2_forward(pass, buffers.delta, mid, saved);
   mlp_.forward(pass, n2, saved.mlp, buffers.delta);
-  if (dropout_ && pass.training()) {
-    dropout(pass.ctx, {.x = buffers.delta, .y = buffers.delta, .site = dropout_site_ + 1});
-  }
-  stream = {Operand(mid), buffers.delta};
+  stream = {Operand(mid), buffers.delta, drop(pass, 1)};
   if (!pass.policy.keeps(Slot::norm1)) saved.n1 = {};
   if (!pass.policy.keeps(Slot::norm2)) saved.n2 = {};
 }
@@ -61,43 +56,47 @@ void Block::rerun(Pass& pass, BlockSaved& saved) const {
   mlp_.forward_hidden(pass, n2, saved.mlp);
 }
 
-TensorView Block::drop_gradient(Pass& pass, const TensorView& dstream, uint32_t site) const {
-  if (!dropout_) return dstream;
-  const TensorView dropped = pass.scratch(dstream.shape, "dropped gradient");
-  dropout(pass.ctx, {.x = dstream, .y = dropped, .site = site});
-  return dropped;
-}
-
-void Block::backward_mlp(Pass& pass, const BlockSaved& saved, const TensorView& dstream) const {
+void Block::backward_mlp(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const {
   const ArenaScope scope(pass.ctx.scratch);
-  TensorView n2 = saved.n2;
-  if (!n2.defined()) {
-    n2 = pass.scratch(saved.mid.shape, "norm2 again");
-    norm2_.rebuild(pass, saved.mid, saved.stats2, Operand(n2));
-  }
-  const TensorView dn2 = pass.scratch(dstream.shape, "d norm2");
-  mlp_.backward(pass, Operand(n2), saved.mlp, drop_gradient(pass, dstream, dropout_site_ + 1), dn2);
-  norm2_.backward(pass, saved.mid, saved.stats2, dn2, dstream, dstream);
+  const TensorView dn2 = pass.scratch(grad.dx.shape, "d norm2");
+  mlp_.backward(pass, saved.mlp, grad.branch(), dn2);
+  // A norm's backward reads what its output is made of: it can write that again, and the weight's gradient waits for
+  // it.
+  const TensorView again = saved.n2.defined() ? TensorView{} : pass.scratch(saved.mid.shape, "norm2 again");
+  norm2_.backward(pass, {.sum = saved.mid,
+                         .stats = saved.stats2,
+                         .dy = dn2,
+                         .dresidual = grad.dx,
+                         .dx = grad.dx,
+                         .y = again,
+                         .dropped = grad.dropped,
+                         .drop = drop(pass, 0)});
+  mlp_.backward_weight(pass, Operand(again.defined() ? again : saved.n2), saved.mlp);
 }
 
-void Block::backward_attention(Pass& pass, const BlockSaved& saved, const TensorView& dstream) const {
+void Block::backward_attention(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const {
   const ArenaScope scope(pass.ctx.scratch);
-  TensorView n1 = saved.n1;
-  if (!n1.defined()) {
-    n1 = pass.scratch(saved.x.shape, "norm1 again");
-    norm1_.rebuild(pass, saved.x, saved.stats1, Operand(n1));
-  }
-  const TensorView dn1 = pass.scratch(dstream.shape, "d norm1");
-  attention_.backward(pass, Operand(n1), saved.attention, drop_gradient(pass, dstream, dropout_site_), dn1);
-  norm1_.backward(pass, saved.x, saved.stats1, dn1, dstream, dstream);
+  const TensorView dn1 = pass.scratch(grad.dx.shape, "d norm1");
+  const TensorView dqkv = pass.scratch(saved.attention.qkv.shape, "d qkv");
+  attention_.backward(pass, saved.attention, grad.branch(), dqkv, dn1);
+  const TensorView again = saved.n1.defined() ? TensorView{} : pass.scratch(saved.x.shape, "norm1 again");
+  norm1_.backward(pass, {.sum = saved.x,
+                         .stats = saved.stats1,
+                         .dy = dn1,
+                         .dresidual = grad.dx,
+                         .dx = grad.dx,
+                         .y = again,
+                         .dropped = grad.dropped,
+                         .drop = saved.drop});
+  attention_.qkv().backward_weight(pass, Operand(again.defined() ? again : saved.n1), dqkv);
 }
 
-void Block::backward(Pass& pass, const BlockSaved& kept, const TensorView& dstream) const {
+void Block::backward(Pass& pass, const BlockSaved& kept, const StreamGrad& grad) const {
   const ArenaScope scope(pass.ctx.scratch);
   BlockSaved saved = kept;
   if (!pass.policy.keeps(Slot::qkv)) rerun(pass, saved);
-  backward_mlp(pass, saved, dstream);
-  backward_attention(pass, saved, dstream);
+  backward_mlp(pass, saved, grad);
+  backward_attention(pass, saved, grad);
 }
 
 }  // namespace gradmill

@@ -9,10 +9,18 @@
 
 namespace gradmill {
 
-// The stream's value is x + delta; the next norm adds them.
+// The stream's value is x + drop(delta); the next norm adds them.
 struct Stream {
   Operand x;         // (N, C)
   TensorView delta;  // (N, C); undefined before the first block
+  Drop drop;
+};
+
+// The gradient of the stream at one point, and what the branch that ended there gets of it.
+struct StreamGrad {
+  TensorView dx;       // (N, C)
+  TensorView dropped;  // (N, C) drop(dx); undefined in a model without dropout
+  const TensorView& branch() const { return dropped.defined() ? dropped : dx; }
 };
 
 // Room for a stream that no slot keeps, shared by all blocks of a pass.
@@ -22,6 +30,7 @@ struct StreamBuffers {
 
 struct BlockSaved {
   TensorView x;   // (N, C) the stream at the block's start
+  Drop drop;      // what the delta that came into it went through
   TensorView n1;  // (N, C) its norm
   NormStats stats1;
   AttentionSaved attention;
@@ -50,17 +59,18 @@ class Block {
   const Mlp& mlp() const { return mlp_; }
 
   void forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, BlockSaved& saved) const;
-  // dstream (N, C), the gradient of the stream after the block, becomes the one before it.
-  void backward(Pass& pass, const BlockSaved& saved, const TensorView& dstream) const;
+  // `grad`, the gradient of the stream after the block, becomes the one before it.
+  void backward(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const;
 
  private:
   void forward_attention(Pass& pass, const Stream& stream, const TensorView& delta, BlockSaved& saved) const;
   Operand norm2_forward(Pass& pass, const TensorView& delta, const TensorView& mid, BlockSaved& saved) const;
   // Runs the block again up to the activation: everything that `block` did not keep.
   void rerun(Pass& pass, BlockSaved& saved) const;
-  TensorView drop_gradient(Pass& pass, const TensorView& dstream, uint32_t site) const;
-  void backward_mlp(Pass& pass, const BlockSaved& saved, const TensorView& dstream) const;
-  void backward_attention(Pass& pass, const BlockSaved& saved, const TensorView& dstream) const;
+  // Of the attention's output (0) or the MLP's (1).
+  Drop drop(const Pass& pass, uint32_t branch) const { return {dropout_ && pass.training(), dropout_site_ + branch}; }
+  void backward_mlp(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const;
+  void backward_attention(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const;
 
   Norm norm1_, norm2_;
   SelfAttention attention_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SavePolicy: which activations of a block are kept for its backward. A slot that is not kept goes to scratch and is
-// rebuilt, with the same bits, by the one function that made it.
+// rebuilt with the same bits: by the backward kernel that reads its inputs anyway, or by running the block again.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class SavePolicy {
  public:
   // Everything: the fastest backward.
   static constexpr SavePolicy none() { return SavePolicy("none", ~0u); }
-  // All but what costs one pass over memory to make again: norm outputs, rotated q and k, the activation's output.
+  // All but what backward kernels can write again on their way: norm outputs and the activation's output.
   static constexpr SavePolicy cheap() {
-    return SavePolicy("cheap", ~(bit(Slot::norm1) | bit(Slot::rotated) | bit(Slot::norm2) | bit(Slot::hidden)));
+    return SavePolicy("cheap", ~(bit(Slot::norm1) | bit(Slot::norm2) | bit(Slot::hidden)));
   }
   // The block's input: the backward runs the block again.
   static constexpr SavePolicy block() { return SavePolicy("block", bit(Slot::x)); }

@@ -2,6 +2,8 @@
 // MLP activations: validation, cost and dispatch.
 #include "ops/activation.h"
 
+#include "ops/bias_grad.h"
+
 namespace gradmill {
 
 void activation_forward(ExecContext& ctx, const ActivationArgs& args) {
@@ -18,9 +20,24 @@ void activation_backward(ExecContext& ctx, const ActivationGradArgs& args) {
   assert(args.x.shape.rank() == 2 && args.dy.rows() == args.x.rows() && args.dx.shape == args.x.shape);
   assert(args.x.cols() == (is_gated(args.kind) ? 2 : 1) * args.dy.cols());
   assert(args.dy.dtype == args.x.dtype && args.dx.dtype == args.x.dtype);
-  const OpCost cost{.flops = 35 * double(args.dy.numel()), .bytes = double(2 * args.x.bytes() + args.dy.bytes())};
-  run_op(ctx, "activation_backward", args.x.dtype, FloatTypes{}, cost,
-         [&]<Device D, class T>() { activation_backward<D, T>(ctx, args); });
+  assert(!args.y.rows.defined() && !args.y.cols.defined());
+  // A GPU does it all in one pass, but for the two sums of gated kinds: nothing that we know has them.
+  const bool gpu = ctx.device.kind == DeviceKind::cuda, sums = gpu && args.dbias.defined() && !is_gated(args.kind);
+  if (args.y.plain.defined() && !gpu) activation_forward(ctx, {.kind = args.kind, .x = args.x, .y = args.y});
+  {
+    const ArenaScope scope(ctx.scratch);
+    TensorView partials;
+    if (sums) {
+      const int64_t count = bias_grad_chunks(ctx.device, args.dx).count;
+      partials = ctx.alloc_scratch({count, args.dx.cols()}, DType::fp32, "bias partials");
+    }
+    const size_t bytes =
+        2 * args.x.bytes() + args.dy.bytes() + (gpu && args.y.plain.defined() ? args.y.plain.bytes() : 0);
+    const OpCost cost{.flops = 35 * double(args.dy.numel()), .bytes = double(bytes)};
+    run_op(ctx, "activation_backward", args.x.dtype, FloatTypes{}, cost,
+           [&]<Device D, class T>() { activation_backward<D, T>(ctx, args, partials); });
+  }
+  if (args.dbias.defined() && !sums) bias_grad(ctx, {.dy = args.dx, .dbias = args.dbias, .beta = args.bias_beta});
 }
 
 }  // namespace gradmill

@@ -22,15 +22,20 @@ void activation_forward(ExecContext& ctx, const ActivationArgs& args);
 
 struct ActivationGradArgs {
   Activation kind = Activation::gelu_tanh;
-  TensorView x;   // as the forward read it
-  TensorView dy;  // (N, F)
-  TensorView dx;  // like x, out; may be x, and for plain activations dy
+  TensorView x;         // as the forward read it
+  TensorView dy;        // (N, F)
+  TensorView dx;        // like x, out; may be x, and for plain activations dy
+  Operand y;            // (N, F) out: the forward's output again, bit for bit, or undefined
+  TensorView dbias;     // (columns of dx) fp32: the column sums of dx as it is stored, or undefined
+  float bias_beta = 0;  // dbias = new + beta * old
 };
 void activation_backward(ExecContext& ctx, const ActivationGradArgs& args);
 
 template <Device D, class T>
 void activation_forward(ExecContext& ctx, const ActivationArgs& args);
+// `partials` (chunks, F) fp32 holds each row chunk's part of dbias. Undefined: dbias is somebody else's work, as it is
+// on the CPU, and so is y there.
 template <Device D, class T>
-void activation_backward(ExecContext& ctx, const ActivationGradArgs& args);
+void activation_backward(ExecContext& ctx, const ActivationGradArgs& args, const TensorView& partials);
 
 }  // namespace gradmill

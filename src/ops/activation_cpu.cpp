@@ -157,7 +157,7 @@ void activation_forward(ExecContext& ctx, const ActivationArgs& args) {
 }
 
 template <Device D, class T>
-void activation_backward(ExecContext& ctx, const ActivationGradArgs& args) {
+void activation_backward(ExecContext& ctx, const ActivationGradArgs& args, const TensorView&) {
   const auto rows = HWY_DYNAMIC_DISPATCH(activation_backward_rows);
   cpu::parallel_for(*ctx.pool, args.x.rows(), cpu::rows_per_task(args.x.cols()),
                     [&](int64_t begin, int64_t end) { rows(dtype_of<T>, args, begin, end); });
@@ -166,9 +166,9 @@ void activation_backward(ExecContext& ctx, const ActivationGradArgs& args) {
 template void activation_forward<Device::cpu, float>(ExecContext&, const ActivationArgs&);
 template void activation_forward<Device::cpu, Bf16>(ExecContext&, const ActivationArgs&);
 template void activation_forward<Device::cpu, Fp16>(ExecContext&, const ActivationArgs&);
-template void activation_backward<Device::cpu, float>(ExecContext&, const ActivationGradArgs&);
-template void activation_backward<Device::cpu, Bf16>(ExecContext&, const ActivationGradArgs&);
-template void activation_backward<Device::cpu, Fp16>(ExecContext&, const ActivationGradArgs&);
+template void activation_backward<Device::cpu, float>(ExecContext&, const ActivationGradArgs&, const TensorView&);
+template void activation_backward<Device::cpu, Bf16>(ExecContext&, const ActivationGradArgs&, const TensorView&);
+template void activation_backward<Device::cpu, Fp16>(ExecContext&, const ActivationGradArgs&, const TensorView&);
 
 }  // namespace gradmill
 #endif

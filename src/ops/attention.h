@@ -29,11 +29,14 @@ struct AttentionArgs {
   float scale = 1;
   AttentionMask mask;
   // Drops attention weights with probability scalars->dropout when `dropout`, at coordinates (site, step, query token
-  // in the effective batch, head * max_len + key position in its sequence).
+  // in the effective batch, head * dropout_columns(seq) + key position in its sequence).
   bool dropout = false;
   uint32_t dropout_site = 0;
 };
 void attention_forward(ExecContext& ctx, const AttentionArgs& args);
+
+// Columns of a head's dropout mask: eight of them share a random block, and no two heads share one.
+inline int64_t dropout_columns(const SeqLayout& seq) { return (seq.max_len + 7) / 8 * 8; }
 
 struct AttentionGradArgs {
   AttentionArgs forward;  // out and lse as the forward left them

@@ -110,7 +110,7 @@ void backward_queries(const AttentionGradArgs& args, const AttentionDropout& dro
     multiply_scores(band, v, b.dout_transposed, head_dim, b.dscores);
     if (dropout.on) {
       fill_keep(dropout, band, dropout.token_base + static_cast<uint32_t>(tile.rows.begin),
-                static_cast<uint32_t>(head * forward.seq.max_len + keys.begin), b.keep);
+                static_cast<uint32_t>(head * dropout_columns(forward.seq) + keys.begin), b.keep);
       softmax_gradient<true>(band, forward.scale, b);
     } else {
       softmax_gradient<false>(band, forward.scale, b);

@@ -123,7 +123,7 @@ void forward_tile(const AttentionArgs& args, const AttentionDropout& dropout, co
     softmax_tile(band, first, b);
     if (dropout.on) {
       fill_keep(dropout, band, dropout.token_base + static_cast<uint32_t>(query_rows.begin),
-                static_cast<uint32_t>(head * args.seq.max_len + keys.begin), b.keep);
+                static_cast<uint32_t>(head * dropout_columns(args.seq) + keys.begin), b.keep);
       drop_weights(band, b);
     }
     if (!first) shrink_rows(queries.size(), stride, b);

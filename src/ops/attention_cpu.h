@@ -76,13 +76,14 @@ struct AttentionDropout {
 inline AttentionDropout attention_dropout(const ExecContext& ctx, const AttentionArgs& args) {
   if (!args.dropout || ctx.scalars->dropout == 0) return {};
   const StepScalars& scalars = *ctx.scalars;
+  const uint32_t threshold = drop_threshold(scalars.dropout);
   return {.on = true,
           .seed = scalars.seed,
           .site = args.dropout_site,
           .step = scalars.step,
           .token_base = scalars.token_base,
-          .threshold = drop_threshold(scalars.dropout),
-          .scale = 1.0f / (1.0f - scalars.dropout)};
+          .threshold = threshold,
+          .scale = drop_scale(threshold)};
 }
 
 }  // namespace gradmill::attention

@@ -166,7 +166,7 @@ TensorView flash_scratch(const AttentionGradArgs& args, const TensorView& worksp
 AttentionChoice choose_attention(ExecContext& ctx, const AttentionArgs& args) {
   AttentionChoice choice = choose(ctx, args);
   // Generation through a cache is ours by design: nothing to tell.
-  if (!choice.reason.empty() && queries_are_keys(args) && args.seq.max_seqs > 0) {
+  if (!ctx.dry && !choice.reason.empty() && queries_are_keys(args) && args.seq.max_seqs > 0) {
     ctx.cuda->note_once(
         fmt::format("attention: {} heads of {} use our flash kernel: {}", args.heads, args.head_dim, choice.reason));
   }

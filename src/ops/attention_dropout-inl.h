@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout of attention weights: the Philox of core/rng.h, a vector of queries and four neighbouring keys at a time.
+// Dropout of attention weights: the Philox of core/rng.h, a vector of queries and eight neighbouring keys at a time.
 #if defined(GRADMILL_OPS_ATTENTION_DROPOUT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GRADMILL_OPS_ATTENTION_DROPOUT_INL_H_
 #undef GRADMILL_OPS_ATTENTION_DROPOUT_INL_H_
@@ -49,22 +49,26 @@ HWY_INLINE void fill_keep(const AttentionDropout& dropout, const Band& band, uin
   const WordTag d;
   const auto width = static_cast<int64_t>(lanes());
   const Words threshold = hn::Set(d, dropout.threshold);
-  const auto drop = [&](Words word, int64_t key, Range keys, int64_t query) HWY_ATTR {
+  const auto drop = [&](Words half, int64_t key, Range keys, int64_t query) HWY_ATTR {
     if (key < keys.begin || key >= keys.end) return;
-    const auto dropped = hn::RebindMask(FloatTag(), hn::Lt(word, threshold));
+    const auto dropped = hn::RebindMask(FloatTag(), hn::Lt(half, threshold));
     store(hn::IfThenZeroElse(dropped, splat(dropout.scale)), keep + key * kAttentionTile + query);
+  };
+  const auto drop_two = [&](Words word, int64_t key, Range keys, int64_t query) HWY_ATTR {
+    drop(hn::And(word, hn::Set(d, 0xffffu)), key, keys, query);
+    drop(hn::ShiftRight<16>(word), key + 1, keys, query);
   };
   for (int64_t query = 0; query < round_up(band.queries, kStrip); query += width) {
     const Range keys = live_keys(band, query / kStrip * kStrip);
     const Words tokens = hn::Iota(d, token + static_cast<uint32_t>(query));
-    for (int64_t key = keys.begin - (column + keys.begin) % 4; key < keys.end; key += 4) {
-      const auto block = static_cast<uint32_t>((column + key) / 4);
+    for (int64_t key = keys.begin - (column + keys.begin) % 8; key < keys.end; key += 8) {
+      const auto block = static_cast<uint32_t>((column + key) / 8);
       const WordBlock words =
           philox_lanes(dropout.seed, {hn::Set(d, block), tokens, hn::Set(d, dropout.step), hn::Set(d, dropout.site)});
-      drop(words.c0, key, keys, query);
-      drop(words.c1, key + 1, keys, query);
-      drop(words.c2, key + 2, keys, query);
-      drop(words.c3, key + 3, keys, query);
+      drop_two(words.c0, key, keys, query);
+      drop_two(words.c1, key + 2, keys, query);
+      drop_two(words.c2, key + 4, keys, query);
+      drop_two(words.c3, key + 6, keys, query);
     }
   }
 }

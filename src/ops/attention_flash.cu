@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flash attention, forward (Dao, "FlashAttention-2"): a block owns a tile of queries of one head, its warps 32 (16 for
-// wide heads) of them each, and walks over the keys they see. Weights never leave registers.
+// wide heads and some with dropout) of them each, and walks over the keys they see. Weights never leave registers.
 // With heads of 64 a warp's tile of 64 keys takes 128 mma (some 800 cycles of its matrix unit), 16 KB of shared memory
 // (512 for four warps) and 2048 exponentials (512): matrix-bound, if the two blocks of a multiprocessor alternate.
 #include "ops/attention_flash.h"
@@ -13,22 +13,24 @@
 
 namespace gradmill {
 namespace flash {
-namespace {
 
-template <int D>
+template <int D, bool kDropout>
 struct ForwardShape {
-  static constexpr int kMs = D <= 128 ? 2 : 1;  // tiles of 16 queries of a warp
-  static constexpr int kThreads = 128, kQueries = kThreads / 32 * kMs * 16;
+  // Dropout takes as many instructions as all the rest: with half of the registers four blocks hide their latencies.
+  static constexpr bool kSmall = kDropout && D == 64;
+  static constexpr int kMs = D <= 128 && !kSmall ? 2 : 1;  // tiles of 16 queries of a warp
+  static constexpr int kThreads = 128, kQueries = kThreads / 32 * kMs * 16, kMinBlocks = kSmall ? 4 : 1;
   static constexpr int kKeys = D <= 96 ? 64 : 32;
-  static constexpr bool kHeld = D <= 64;
+  static constexpr bool kHeld = D <= 64 && !kSmall;
   static constexpr uint32_t kQueryBytes = kQueries * D * 2, kKeyBytes = kKeys * D * 2;
   static constexpr uint32_t kBytes = kQueryBytes + 4 * kKeyBytes;  // q, then two stages of k and v
 };
 
+namespace {
+
 // What a warp has so far; statistics are of rows g and g + 8 of each tile of 16 queries.
-template <int D>
+template <int D, int kMs>
 struct ForwardState {
-  static constexpr int kMs = ForwardShape<D>::kMs;
   float out[kMs][D / 8][4] = {};
   float largest[kMs][2], total[kMs][2] = {};  // of the scores; of this lane's weights relative to it
 
@@ -55,10 +57,10 @@ __device__ void mask_scores(const Sequence& seq, int query, int key, float (&sco
 }
 
 // Scores become weights; what was summed before shrinks to the new maximum.
-template <int D, int kNs>
-__device__ void softmax_tile(float scale2, float (&scores)[ForwardShape<D>::kMs][kNs][4], ForwardState<D>& state) {
+template <int D, int kMs, int kNs>
+__device__ void softmax_tile(float scale2, float (&scores)[kMs][kNs][4], ForwardState<D, kMs>& state) {
 #pragma unroll
-  for (int m = 0; m < ForwardShape<D>::kMs; ++m) {
+  for (int m = 0; m < kMs; ++m) {
     float shrink[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -99,18 +101,18 @@ __device__ void drop(uint32_t keep, float (&weights)[kNs][4]) {
   for (int n = 0; n < kNs; ++n) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      if ((keep >> (4 * n + e) & 1) == 0) weights[n][e] = 0;
+      if (!has_bit(keep, query_row_bit(n, e))) weights[n][e] = 0;
     }
   }
 }
 
 // Normalises, and stores the warp's rows of out and lse. The warp's rows of q in shared memory are overwritten.
-template <int D, class N>
+template <int D, int kMs, class N>
 __device__ void finish(const Params<N>& p, const Sequence& seq, int head, int query, uint32_t tile, int tile_row,
-                       float keep_scale, ForwardState<D>& state) {
+                       float keep_scale, ForwardState<D, kMs>& state) {
   const int lane = int(threadIdx.x) % 32;
 #pragma unroll
-  for (int m = 0; m < ForwardShape<D>::kMs; ++m) {
+  for (int m = 0; m < kMs; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float total = cuda::warp_reduce<4>(state.total[m][half], cuda::Sum{});
@@ -133,8 +135,9 @@ __device__ void finish(const Params<N>& p, const Sequence& seq, int head, int qu
 }
 
 template <class N, int D, bool kDropout>
-__global__ void __launch_bounds__(ForwardShape<D>::kThreads) forward_kernel(const Params<N> p) {
-  using Shape = ForwardShape<D>;
+__global__ void __launch_bounds__(ForwardShape<D, kDropout>::kThreads, ForwardShape<D, kDropout>::kMinBlocks)
+    forward_kernel(const Params<N> p) {
+  using Shape = ForwardShape<D, kDropout>;
   constexpr int kMs = Shape::kMs, kNs = Shape::kKeys / 8;
   extern __shared__ uint4 shared[];
   const int head = int(blockIdx.x) % p.heads, column = head / p.group * p.head_dim;
@@ -161,10 +164,10 @@ __global__ void __launch_bounds__(ForwardShape<D>::kThreads) forward_kernel(cons
 
   const int tile_row = int(threadIdx.x) / 32 * kMs * 16, query = block_query + tile_row;
   const Dropout dropout(p);
-  const auto dropout_column = static_cast<uint32_t>(head * p.max_len);
+  const auto dropout_column = static_cast<uint32_t>(head * p.dropout_columns);
   const LaneOffset<D> square = lanes_of_square<D>(), pair = lanes_of_pair<D>();
   LeftRows<D, kMs, Shape::kHeld> q(q_tile, tile_row);
-  ForwardState<D> state;
+  ForwardState<D, kMs> state;
   int stage = 0;
   for (int key = keys.begin; key < keys.end; key += Shape::kKeys, stage ^= 1) {
     cuda::wait_for_copies();
@@ -174,15 +177,20 @@ __global__ void __launch_bounds__(ForwardShape<D>::kThreads) forward_kernel(cons
     const Range mine{query, query + kMs * 16}, theirs{key, key + Shape::kKeys};
     if (!seq.sees_any(mine, theirs)) continue;
     const uint32_t k_tile = stages + stage * 2 * Shape::kKeyBytes;
+    uint32_t keep[kMs];
+    if (kDropout && dropout.on()) {
+#pragma unroll
+      for (int m = 0; m < kMs; ++m) {
+        keep[m] = keep_query_rows<kNs>(dropout, seq.q_begin + query + m * 16, dropout_column + key);
+      }
+    }
     float scores[kMs][kNs][4];
     multiply_transposed<N>(scores, q, k_tile, pair);
     if (!seq.sees_all(mine, theirs)) mask_scores(seq, query, key, scores);
     softmax_tile<D>(p.scale * kLog2E, scores, state);
-    if (kDropout && dropout.on) {
+    if (kDropout && dropout.on()) {
 #pragma unroll
-      for (int m = 0; m < kMs; ++m) {
-        drop(keep_query_rows<kNs>(dropout, seq.q_begin + query + m * 16, dropout_column + key), scores[m]);
-      }
+      for (int m = 0; m < kMs; ++m) drop(keep[m], scores[m]);
     }
     uint32_t weights[kMs][kNs / 2][4];
     to_left<N>(scores, weights);
@@ -193,7 +201,7 @@ __global__ void __launch_bounds__(ForwardShape<D>::kThreads) forward_kernel(cons
 
 template <class T, int D, bool kDropout>
 void launch_forward(ExecContext& ctx, const AttentionArgs& args) {
-  using Shape = ForwardShape<D>;
+  using Shape = ForwardShape<D, kDropout>;
   const dim3 grid(unsigned(args.heads * args.seq.max_seqs), num_tiles(args.seq, args.q.rows(), Shape::kQueries));
   cuda::launch({grid, Shape::kThreads, cuda::stream_of(ctx), Shape::kBytes},
                forward_kernel<cuda::Native<T>, D, kDropout>, make_params<T>(ctx, args));
@@ -241,7 +249,7 @@ void flash_forward(ExecContext& ctx, const AttentionArgs& args) {
   if (args.seq.max_seqs == 0) return;
   flash::visit_width(args.head_dim, [&]<int D>() {
     if constexpr (!std::is_same_v<T, float>) {
-      if (flash::has_matrix_units<T>(ctx, flash::ForwardShape<D>::kBytes)) {
+      if (flash::has_matrix_units<T>(ctx, flash::ForwardShape<D, false>::kBytes)) {
         if constexpr (flash::kHasPlainKernel<D>) {
           if (!args.dropout) return flash::launch_forward<T, D, false>(ctx, args);
         }

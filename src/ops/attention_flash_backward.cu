@@ -2,6 +2,7 @@
 // Flash attention, backward, without atomics: one kernel owns keys and walks over the queries that see them (of all
 // heads that share the keys), one owns queries and walks over keys. Both compute weights and their gradients anew from
 // the saved log-sum-exp: seven products instead of five, for results that never depend on the order of blocks.
+// Short sequences have a kernel of their own: attention_flash_short.cu.
 // With heads of 64 the kernel of the keys reads 24 KB of shared memory a warp for 128 mma, that of the queries 12 KB
 // for 96: at 128 bytes and about 2600 FLOP a cycle both are bound by the matrix units, the first only just.
 #include "ops/attention_flash.h"
@@ -87,6 +88,9 @@ __global__ void __launch_bounds__(KeyShape<D>::kThreads) key_kernel(const GradPa
   const Dropout dropout(p);
   const LaneOffset<D> square = lanes_of_square<D>(), pair = lanes_of_pair<D>();
   LeftRows<D, kMs, Shape::kHeld> k(k_tile, tile_row), v(v_tile, tile_row);
+  int strips[kMs];
+#pragma unroll
+  for (int m = 0; m < kMs; ++m) strips[m] = key + m * 16;
   float dk[kMs][kColumns / 8][4] = {}, dv[kMs][kColumns / 8][4] = {};
   int stage = 0;
 #pragma unroll 1
@@ -99,24 +103,22 @@ __global__ void __launch_bounds__(KeyShape<D>::kThreads) key_kernel(const GradPa
     const Range mine{key, key + kMs * 16}, theirs{query, query + kStep};
     if (!seq.sees_any(theirs, mine)) continue;
     const uint32_t q_tile = stages + stage * Shape::kStageBytes, dout_tile = q_tile + Shape::kStepBytes;
+    uint32_t keep = ~0u;
+    if (kDropout && dropout.on()) {
+      uint32_t columns[kMs];
+#pragma unroll
+      for (int m = 0; m < kMs; ++m) columns[m] = static_cast<uint32_t>(step.head * p.dropout_columns + strips[m]);
+      keep = keep_key_rows<kNs>(dropout, seq.q_begin + query, columns);
+    }
     float weights[kMs][kNs][4], dscores[kMs][kNs][4];
     multiply_transposed<N>(weights, k, q_tile, pair);
     multiply_transposed<N>(dscores, v, dout_tile, pair);
-    uint32_t keep[kMs];
-#pragma unroll
-    for (int m = 0; m < kMs; ++m) {
-      keep[m] = ~0u;
-      if (kDropout && dropout.on) {
-        keep[m] = keep_key_rows<kNs>(dropout, seq.q_begin + query,
-                                     static_cast<uint32_t>(step.head * p.max_len + key + m * 16));
-      }
-    }
     const float keep_scale = kDropout ? dropout.scale : 1;
-    const uint32_t vectors = dout_tile + Shape::kStepBytes;
+    const uint32_t lse = dout_tile + Shape::kStepBytes, delta = lse + kStep * 4;
     if (seq.sees_all(theirs, mine)) {
-      gradient_of_key_rows<false>(seq, query, key, p.scale * kLog2E, keep_scale, keep, vectors, weights, dscores);
+      gradient_of_key_rows<false>(seq, query, strips, p.scale * kLog2E, keep_scale, keep, lse, delta, weights, dscores);
     } else {
-      gradient_of_key_rows<true>(seq, query, key, p.scale * kLog2E, keep_scale, keep, vectors, weights, dscores);
+      gradient_of_key_rows<true>(seq, query, strips, p.scale * kLog2E, keep_scale, keep, lse, delta, weights, dscores);
     }
     uint32_t left[kMs][kNs / 2][4];
     to_left<N>(weights, left);
@@ -172,7 +174,7 @@ __global__ void __launch_bounds__(QueryShape<D>::kThreads) query_kernel(const Gr
     delta[i / 2][i % 2] = row < seq.q_len ? grad.delta[at] : 0;
   }
   const Dropout dropout(p);
-  const auto dropout_column = static_cast<uint32_t>(head * p.max_len);
+  const auto dropout_column = static_cast<uint32_t>(head * p.dropout_columns);
   const LaneOffset<D> square = lanes_of_square<D>(), pair = lanes_of_pair<D>();
   LeftRows<D, kMs, Shape::kHeld> q(q_tile, tile_row), dout(dout_tile, tile_row);
   float dq[kMs][D / 8][4] = {};
@@ -186,17 +188,17 @@ __global__ void __launch_bounds__(QueryShape<D>::kThreads) query_kernel(const Gr
     const Range mine{query, query + kMs * 16}, theirs{key, key + kStep};
     if (!seq.sees_any(mine, theirs)) continue;
     const uint32_t k_tile = stages + stage * Shape::kStageBytes;
-    float scores[kMs][kNs][4], dscores[kMs][kNs][4];
-    multiply_transposed<N>(scores, q, k_tile, pair);
-    multiply_transposed<N>(dscores, dout, k_tile + Shape::kStepBytes, pair);
     uint32_t keep[kMs];
 #pragma unroll
     for (int m = 0; m < kMs; ++m) {
       keep[m] = ~0u;
-      if (kDropout && dropout.on) {
+      if (kDropout && dropout.on()) {
         keep[m] = keep_query_rows<kNs>(dropout, seq.q_begin + query + m * 16, dropout_column + key);
       }
     }
+    float scores[kMs][kNs][4], dscores[kMs][kNs][4];
+    multiply_transposed<N>(scores, q, k_tile, pair);
+    multiply_transposed<N>(dscores, dout, k_tile + Shape::kStepBytes, pair);
     const float keep_scale = kDropout ? dropout.scale : 1;
     if (seq.sees_all(mine, theirs)) {
       gradient_of_query_rows<false>(seq, query, key, p.scale * kLog2E, keep_scale, keep, lse2, delta, scores, dscores);
@@ -278,6 +280,9 @@ void flash_backward(ExecContext& ctx, const AttentionGradArgs& args, const Tenso
         ctx, {flash::padding_of(args.dq, q_end), flash::padding_of(args.dk, k_end), flash::padding_of(args.dv, k_end)});
   }
   if (seq.max_seqs == 0) return;
+  if constexpr (!std::is_same_v<T, float>) {
+    if (flash::short_backward<T>(ctx, args)) return;
+  }
   if (forward.q.rows() > 0) flash::launch_delta<T>(ctx, args, scratch);
   flash::visit_width(forward.head_dim, [&]<int D>() {
     if constexpr (!std::is_same_v<T, float>) {

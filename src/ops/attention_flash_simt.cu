@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kSimtThreads) simt_forward_kernel(const Params
       // A query that has seen no key yet would subtract infinities.
       const float base = highest == -INFINITY ? 0 : highest * scale2;
       const float shrink = exp2f(fmaf(largest[i], scale2, -base));
-      const uint32_t keep = keep_columns(dropout, seq.q_begin + row + i, uint32_t(head * p.max_len + first));
+      const uint32_t keep = keep_columns(dropout, seq.q_begin + row + i, uint32_t(head * p.dropout_columns + first));
       largest[i] = highest;
       total[i] *= shrink;
 #pragma unroll
@@ -88,7 +88,7 @@ __device__ void gradient_tile(const GradParams<N>& grad, const Sequence& seq, co
     const bool there = row < seq.q_len;
     const int64_t at = head * p.lse_stride + seq.q_begin + row;
     const float lse2 = there ? p.lse[at] * kLog2E : 0, delta = there ? grad.delta[at] : 0;
-    const uint32_t keep = keep_columns(dropout, seq.q_begin + row, uint32_t(head * p.max_len + first));
+    const uint32_t keep = keep_columns(dropout, seq.q_begin + row, uint32_t(head * p.dropout_columns + first));
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const bool visible = there && seq.sees(row, first + j), kept = keep >> j & 1;

@@ -4,6 +4,7 @@
 
 #include "core/exec_context.h"
 #include "core/run_op.h"
+#include "ops/row_chunks.h"
 
 namespace gradmill {
 
@@ -13,6 +14,9 @@ struct BiasGradArgs {
   float beta = 0;    // dbias = new + beta * old
 };
 void bias_grad(ExecContext& ctx, const BiasGradArgs& args);
+
+// How the rows are cut. A kernel that makes dy can add its chunks on the way: ops/bias_grad_sums.cuh.
+RowChunks bias_grad_chunks(const DeviceSpec& device, const TensorView& dy);
 
 // `partials` (chunks, C) fp32.
 template <Device D, class T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout by counter: y = x * keep / (1 - p), p = scalars->dropout, keep a function of (seed, site, step, token,
-// column). Its gradient is the same op on dy.
+// Dropout by counter: y = x * keep / (1 - p), p = scalars->dropout in steps of 2^-16, keep a function of (seed, site,
+// step, token, column): see core/rng.h. Its gradient is the same op on dy.
 #pragma once
 
 #include "core/exec_context.h"

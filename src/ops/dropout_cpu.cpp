@@ -26,20 +26,23 @@ void copy_rows(const DropoutArgs& args, int64_t begin, int64_t end) {
 template <class T>
 void drop_rows(const DropoutArgs& args, const StepScalars& scalars, int64_t begin, int64_t end) {
   constexpr int64_t kColumns = 512;
-  static_assert(kColumns % (4 * kPhiloxBlocks) == 0);
+  static_assert(kColumns % (8 * kPhiloxBlocks) == 0);
   const hn::RebindToUnsigned<FloatTag> words_tag;
-  HWY_ALIGN uint32_t words[kColumns];
-  const auto threshold = hn::Set(words_tag, drop_threshold(scalars.dropout));
-  const Floats scale = splat(1.0f / (1.0f - scalars.dropout));
+  const hn::Rebind<uint16_t, FloatTag> halves_tag;
+  HWY_ALIGN uint32_t words[kColumns / 2];
+  const auto* halves = reinterpret_cast<const uint16_t*>(words);  // low before high
+  const uint32_t drops = drop_threshold(scalars.dropout);
+  const auto threshold = hn::Set(words_tag, drops);
+  const Floats scale = splat(drop_scale(drops));
   for (int64_t r = begin; r < end; ++r) {
     const auto token = static_cast<uint32_t>(scalars.token_base + r);
     for (int64_t c = 0; c < args.x.cols(); c += kColumns) {
       const int64_t size = HWY_MIN(kColumns, args.x.cols() - c);
       const T* x = args.x.row<T>(r) + c;
       T* y = args.y.row<T>(r) + c;
-      philox_words(scalars.seed, {static_cast<uint32_t>(c / 4), token, scalars.step, args.site}, (size + 3) / 4, words);
+      philox_words(scalars.seed, {static_cast<uint32_t>(c / 8), token, scalars.step, args.site}, (size + 7) / 8, words);
       for_each_vector(size, [&](int64_t i, auto in, auto out) HWY_ATTR {
-        const auto dropped = hn::Lt(hn::LoadU(words_tag, words + i), threshold);
+        const auto dropped = hn::Lt(hn::PromoteTo(words_tag, hn::LoadU(halves_tag, halves + i)), threshold);
         out(hn::IfThenZeroElse(hn::RebindMask(FloatTag(), dropped), hn::Mul(in(x), scale)), y);
       });
     }

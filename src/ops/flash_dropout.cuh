@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which attention weights are kept, in the layout of mma accumulators. A Philox call decides about four neighbouring
-// keys of one query, of which a lane holds one or two: lanes share their calls, so that each makes one for four of its
-// own elements (about 10 instructions an element, against 25 when each lane keeps what it needs and drops the rest).
+// Which attention weights are kept, in the layout of mma accumulators. A Philox call decides about eight neighbouring
+// keys of one query, of which a lane holds one or two: lanes share their calls, so that each makes one for eight of its
+// own elements (about 9 instructions an element), and then exchange bits.
 #pragma once
 
 #include "cuda/philox.cuh"
@@ -9,81 +9,77 @@
 
 namespace gradmill::flash {
 
-struct Dropout {
-  bool on = false;
-  uint64_t seed = 0;
-  uint32_t site = 0, step = 0, token_base = 0, threshold = 0;
-  float scale = 1;  // of kept weights
-
+struct Dropout : cuda::DropoutRule {
   template <class N>
-  __device__ explicit Dropout(const Params<N>& p) {
-    if (p.scalars == nullptr || p.scalars->dropout == 0) return;
-    on = true;
-    seed = p.scalars->seed;
-    site = p.site;
-    step = p.scalars->step;
-    token_base = p.scalars->token_base;
-    threshold = cuda::drop_threshold(p.scalars->dropout);
-    scale = 1.0f / (1.0f - p.scalars->dropout);
-  }
+  __device__ explicit Dropout(const Params<N>& p)
+      : cuda::DropoutRule(p.scalars == nullptr ? cuda::DropoutRule() : cuda::DropoutRule(*p.scalars, p.site)) {}
 
-  // Bit i: whether column 4 * block + i of this row of the micro-batch is kept.
-  __device__ uint32_t keep_four(uint32_t row, uint32_t block) const {
-    const uint4 words = cuda::philox(seed, make_uint4(block, token_base + row, step, site));
-    return uint32_t(words.x >= threshold) | uint32_t(words.y >= threshold) << 1 | uint32_t(words.z >= threshold) << 2 |
-           uint32_t(words.w >= threshold) << 3;
-  }
-  __device__ uint32_t keep_one(uint32_t row, uint32_t column) const {
-    return keep_four(row, column / 4) >> (column % 4) & 1;
+  __device__ bool on() const { return threshold != 0; }
+  // Bit i: whether column 8 * block + i of this row of the micro-batch is kept.
+  __device__ uint32_t keep_eight(uint32_t row, uint32_t block) const {
+    const uint4 all = words(row, block);
+    const uint32_t four[4] = {all.x, all.y, all.z, all.w}, limit = threshold << 16;
+    uint32_t bits = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (four[i] << 16 >= limit) bits |= 1u << (2 * i);
+      if (four[i] >= limit) bits |= 2u << (2 * i);
+    }
+    return bits;
   }
 };
 
-// Accumulators whose rows are queries: kTiles tiles of 16 queries x 8 keys side by side. `row` is the first query's,
-// `column` the first key's coordinate. Bit 4j + e of the result is for element e of tile j.
-template <int kTiles>
-__device__ uint32_t keep_query_rows(const Dropout& dropout, uint32_t row, uint32_t column) {
-  static_assert(kTiles <= 8);
-  const uint32_t lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  uint32_t bits = 0;
-  if (column % 4 == 0) {
-    // The even lane of a pair asks for row g, the odd one for row g + 8.
-    const uint32_t mine = row + g + t % 2 * 8, block = column / 4 + t / 2;
-#pragma unroll
-    for (int j = 0; j < kTiles; ++j) bits |= dropout.keep_four(mine, block + 2 * j) << (4 * j);
-    const uint32_t other = __shfl_xor_sync(0xffffffffu, bits, 1);
-    const bool odd = t % 2 != 0;
-    const uint32_t upper = odd ? other >> 2 : bits, lower = odd ? bits >> 2 : other;
-    return (upper & 0x33333333u) | (lower & 0x33333333u) << 2;
-  }
-#pragma unroll 1
-  for (uint32_t i = 0; i < 4 * kTiles; ++i) {
-    bits |= dropout.keep_one(row + g + i / 2 % 2 * 8, column + i / 4 * 8 + 2 * t + i % 2) << i;
-  }
-  return bits;
+// Lanes that differ in `distance` swap: the one without it gives the bits `low` << shift and gets, in their place, the
+// other's bits `low`.
+__device__ inline uint32_t exchange_bits(uint32_t bits, uint32_t distance, uint32_t low, uint32_t shift) {
+  const uint32_t other = __shfl_xor_sync(0xffffffffu, bits, distance);
+  return threadIdx.x & distance ? (bits & ~low) | (other >> shift & low) : (bits & low) | (other & low) << shift;
 }
 
-// Accumulators whose rows are keys: kTiles tiles of 16 keys x 8 queries side by side.
+// One instruction for a constant bit, which a shift would not be.
+__device__ inline bool has_bit(uint32_t bits, int bit) { return (bits & 1u << bit) != 0; }
+
+// Accumulators whose rows are queries: kTiles tiles of 16 queries x 8 keys side by side. `row` is the first query's,
+// `column` the first key's coordinate, a multiple of 8.
+__host__ __device__ inline constexpr int query_row_bit(int tile, int element) {
+  return tile / 4 * 16 + element / 2 * 8 + tile % 4 * 2 + element % 2;
+}
 template <int kTiles>
-__device__ uint32_t keep_key_rows(const Dropout& dropout, uint32_t row, uint32_t column) {
-  static_assert(kTiles <= 8);
+__device__ uint32_t keep_query_rows(const Dropout& dropout, uint32_t row, uint32_t column) {
+  static_assert(kTiles == 4 || kTiles == 8);
   const uint32_t lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   uint32_t bits = 0;
-  if (column % 4 == 0) {
-    // Four lanes with neighbouring keys ask for one element of the four each; then a 4 x 4 transposition of bits
-    // gives each of them its key's.
-    const uint32_t i = g % 4, block = column / 4 + g / 4 + i / 2 * 2, mine = row + 2 * t + i % 2;
+  // Of four tiles, each lane of a quad asks for one, and for both of the quad's rows.
 #pragma unroll
-    for (int j = 0; j < kTiles; ++j) bits |= dropout.keep_four(mine + 8 * j, block) << (4 * j);
-    const uint32_t far = __shfl_xor_sync(0xffffffffu, bits, 8);
-    bits = i & 2 ? (bits & 0xccccccccu) | (far & 0xccccccccu) >> 2 : (bits & 0x33333333u) | (far & 0x33333333u) << 2;
-    const uint32_t near = __shfl_xor_sync(0xffffffffu, bits, 4);
-    return i & 1 ? (bits & 0xaaaaaaaau) | (near & 0xaaaaaaaau) >> 1 : (bits & 0x55555555u) | (near & 0x55555555u) << 1;
+  for (uint32_t i = 0; i < kTiles / 2; ++i) {
+    bits |= dropout.keep_eight(row + g + i % 2 * 8, column / 8 + i / 2 * 4 + t) << (8 * i);
   }
-#pragma unroll 1
-  for (uint32_t i = 0; i < 4 * kTiles; ++i) {
-    bits |= dropout.keep_one(row + i / 4 * 8 + 2 * t + i % 2, column + g + i / 2 % 2 * 8) << i;
+  bits = exchange_bits(bits, 2, 0x0f0f0f0fu, 4);
+  return exchange_bits(bits, 1, 0x33333333u, 2);
+}
+
+// Accumulators whose rows are keys: strips of 16 keys, each kTiles tiles of 16 keys x 8 queries side by side. `columns`
+// are the coordinates of the strips' first keys, multiples of 8.
+template <int kTiles>
+__host__ __device__ inline constexpr int key_row_bit(int strip, int tile, int element) {
+  return (strip * kTiles + tile) * 4 + element;
+}
+template <int kTiles, int kStrips>
+__device__ uint32_t keep_key_rows(const Dropout& dropout, uint32_t row, const uint32_t (&columns)[kStrips]) {
+  static_assert(kTiles % 2 == 0 && kTiles * kStrips <= 8);
+  const uint32_t lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  uint32_t bits = 0;
+  // Of two tiles, a lane and those with the other rows of its columns have 4 queries and 16 keys: a call for each of
+  // the eight. Lane g asks for what is to be bit g.
+  const uint32_t query = row + g / 4 * 8 + 2 * t + g % 2, block = g / 2 % 2;
+#pragma unroll
+  for (uint32_t i = 0; i < kStrips * kTiles / 2; ++i) {
+    const uint32_t strip = i / (kTiles / 2), pair = i % (kTiles / 2);
+    bits |= dropout.keep_eight(query + 16 * pair, columns[strip] / 8 + block) << (8 * i);
   }
-  return bits;
+  bits = exchange_bits(bits, 16, 0x0f0f0f0fu, 4);
+  bits = exchange_bits(bits, 8, 0x33333333u, 2);
+  return exchange_bits(bits, 4, 0x55555555u, 1);
 }
 
 }  // namespace gradmill::flash

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cuda/mma.cuh"
-#include "ops/flash_params.cuh"
+#include "ops/flash_dropout.cuh"
 
 namespace gradmill::flash {
 
@@ -15,7 +15,7 @@ inline constexpr int kStep = 32;
 __device__ inline float softmax_gradient(bool visible, bool keep, float score2, float lse2, float delta,
                                          float keep_scale, float& dp) {
   const float weight = visible ? cuda::exp2_fast(score2 - lse2) : 0;
-  dp = weight * ((keep ? dp * keep_scale : 0) - delta);
+  dp = weight * fmaf(keep ? dp : 0, keep_scale, -delta);
   return keep ? weight : 0;
 }
 
@@ -31,24 +31,25 @@ __device__ void scale_all(float (&acc)[kMs][kNs][4], float factor) {
   }
 }
 
-// Transposed: rows are keys from `key` on, columns queries from `query` on. `vectors` holds their lse, then delta.
+// Transposed: rows are strips of 16 keys from `keys` on, columns queries from `query` on. `keep` is as keep_key_rows
+// says. Addresses in shared memory of the queries' lse and delta.
 template <bool kMasked, int kMs, int kNs>
-__device__ void gradient_of_key_rows(const Sequence& seq, int query, int key, float scale2, float keep_scale,
-                                     const uint32_t (&keep)[kMs], uint32_t vectors, float (&weights)[kMs][kNs][4],
-                                     float (&dscores)[kMs][kNs][4]) {
+__device__ void gradient_of_key_rows(const Sequence& seq, int query, const int (&keys)[kMs], float scale2,
+                                     float keep_scale, uint32_t keep, uint32_t lse_at, uint32_t delta_at,
+                                     float (&weights)[kMs][kNs][4], float (&dscores)[kMs][kNs][4]) {
   const int lane = int(threadIdx.x) % 32;
 #pragma unroll
   for (int n = 0; n < kNs; ++n) {
-    const uint32_t at = vectors + (n * 8 + lane % 4 * 2) * 4;
-    const float2 lse = cuda::load_shared_pair(at), delta = cuda::load_shared_pair(at + kStep * 4);
+    const uint32_t at = (n * 8 + lane % 4 * 2) * 4;
+    const float2 lse = cuda::load_shared_pair(lse_at + at), delta = cuda::load_shared_pair(delta_at + at);
 #pragma unroll
     for (int m = 0; m < kMs; ++m) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const int row = query + n * 8 + lane % 4 * 2 + e % 2, column = key + m * 16 + lane / 4 + e / 2 * 8;
+        const int row = query + n * 8 + lane % 4 * 2 + e % 2, column = keys[m] + lane / 4 + e / 2 * 8;
         const bool visible = !kMasked || seq.sees(row, column);
         weights[m][n][e] =
-            softmax_gradient(visible, keep[m] >> (4 * n + e) & 1, weights[m][n][e] * scale2,
+            softmax_gradient(visible, has_bit(keep, key_row_bit<kNs>(m, n, e)), weights[m][n][e] * scale2,
                              (e % 2 ? lse.y : lse.x) * kLog2E, e % 2 ? delta.y : delta.x, keep_scale, dscores[m][n][e]);
       }
     }
@@ -71,8 +72,8 @@ __device__ void gradient_of_query_rows(const Sequence& seq, int query, int key, 
       for (int e = 0; e < 4; ++e) {
         const int row = query + m * 16 + lane / 4 + e / 2 * 8, column = key + n * 8 + lane % 4 * 2 + e % 2;
         const bool visible = !kMasked || seq.sees(row, column);
-        softmax_gradient(visible, keep[m] >> (4 * n + e) & 1, scores[m][n][e] * scale2, lse2[m][e / 2], delta[m][e / 2],
-                         keep_scale, dscores[m][n][e]);
+        softmax_gradient(visible, has_bit(keep[m], query_row_bit(n, e)), scores[m][n][e] * scale2, lse2[m][e / 2],
+                         delta[m][e / 2], keep_scale, dscores[m][n][e]);
       }
     }
   }

@@ -18,6 +18,10 @@ void simt_forward(ExecContext& ctx, const AttentionArgs& args);
 template <class T>
 void simt_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& delta);
 
+// Backward of short sequences in one kernel. False, and nothing is done, where it does not fit.
+template <class T>
+bool short_backward(ExecContext& ctx, const AttentionGradArgs& args);
+
 template <class T>
 bool has_matrix_units(const ExecContext& ctx, size_t shared_bytes) {
   if (std::is_same_v<T, float>) return false;

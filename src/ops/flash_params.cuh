@@ -35,7 +35,7 @@ struct Params {
   bool vectors;                // rows of every tensor can be moved 16 bytes at a time
   const StepScalars* scalars;  // null: no dropout
   uint32_t site;
-  int64_t max_len;
+  int64_t dropout_columns;
 };
 
 template <class N>
@@ -75,7 +75,7 @@ Params<cuda::Native<T>> make_params(const ExecContext& ctx, const AttentionArgs&
           .vectors = vectors,
           .scalars = args.dropout ? ctx.scalars : nullptr,
           .site = args.dropout_site,
-          .max_len = args.seq.max_len};
+          .dropout_columns = dropout_columns(args.seq)};
 }
 
 template <class T>

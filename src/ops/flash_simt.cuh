@@ -102,14 +102,9 @@ __device__ void store_columns(const float (&acc)[kChunks][4][4], const float (&f
   }
 }
 
-// Bit i: whether the weight of this row and column + i is kept.
+// Bit i: whether the weight of this row and column + i is kept, for four columns from a multiple of 4 on.
 __device__ inline uint32_t keep_columns(const Dropout& dropout, uint32_t row, uint32_t column) {
-  if (!dropout.on) return ~0u;
-  if (column % 4 == 0) return dropout.keep_four(row, column / 4);
-  uint32_t bits = 0;
-#pragma unroll 1
-  for (uint32_t i = 0; i < 4; ++i) bits |= dropout.keep_one(row, column + i) << i;
-  return bits;
+  return dropout.on() ? dropout.keep_eight(row, column / 8) >> column % 8 : ~0u;
 }
 
 }  // namespace gradmill::flash

@@ -156,9 +156,9 @@ class LeftRows {
   uint32_t held_[kHeld ? kMs : 1][kHeld ? D / 16 : 1][4];
 };
 
-// acc (kMs * 16, kNs * 8) = left · rightᵀ, over all columns.
-template <class N, int D, int kMs, int kNs, bool kHeld>
-__device__ void multiply_transposed(float (&acc)[kMs][kNs][4], const LeftRows<D, kMs, kHeld>& left, uint32_t right,
+// acc (kMs * 16, kNs * 8) = left · rightᵀ, over all columns. Left: LeftRows or alike.
+template <class N, int D, int kMs, int kNs, class Left>
+__device__ void multiply_transposed(float (&acc)[kMs][kNs][4], const Left& left, uint32_t right,
                                     const LaneOffset<D>& lanes) {
 #pragma unroll
   for (int m = 0; m < kMs; ++m) {
@@ -183,10 +183,12 @@ __device__ void multiply_transposed(float (&acc)[kMs][kNs][4], const LeftRows<D,
   }
 }
 
-// acc (kMs * 16, kNs * 8) += left · columns [8 * chunk, 8 * (chunk + kNs)) of the first kKs * 16 rows of `right`.
-template <class N, int D, int kMs, int kKs, int kNs>
-__device__ void multiply_add(float (&acc)[kMs][kNs][4], const uint32_t (&left)[kMs][kKs][4], uint32_t right,
+// acc (kMs * 16, kNs * 8) += left · columns [8 * chunk, 8 * (chunk + kNs)) of the first kKs * 16 rows of `right`. More
+// accumulators than kMs stay as they are.
+template <class N, int D, int kAccs, int kMs, int kKs, int kNs>
+__device__ void multiply_add(float (&acc)[kAccs][kNs][4], const uint32_t (&left)[kMs][kKs][4], uint32_t right,
                              const LaneOffset<D>& lanes, uint32_t chunk = 0) {
+  static_assert(kMs <= kAccs);
 #pragma unroll
   for (int k = 0; k < kKs; ++k) {
 #pragma unroll

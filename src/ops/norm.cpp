@@ -2,15 +2,20 @@
 // Norms: validation, cost, scratch and dispatch.
 #include "ops/norm.h"
 
+#include "ops/dropout.h"
 #include "ops/row_chunks.h"
 
 namespace gradmill {
 namespace {
 
+// A GPU does all of an op's work in one pass; the CPU, whose caches make passes cheap, composes it of ops.
+bool in_one_pass(const ExecContext& ctx) { return ctx.device.kind == DeviceKind::cuda; }
+
 void validate(const NormArgs& args) {
   assert(args.x.shape.rank() == 2 && args.y.plain.shape == args.x.shape && args.y.plain.dtype == args.x.dtype);
   assert(args.weight.numel() == args.x.cols() && args.rstd.numel() == args.x.rows());
   assert(args.delta.defined() == args.sum.defined());
+  assert(!args.dropout || args.delta.defined());
   assert(args.mean.defined() == (args.kind == NormKind::layer));
   assert(!args.y.rows.defined() && !args.y.cols.defined());
   (void)args;
@@ -20,6 +25,9 @@ void validate(const NormArgs& args) {
 
 void norm_forward(ExecContext& ctx, const NormArgs& args) {
   validate(args);
+  if (args.dropout && !in_one_pass(ctx)) {
+    dropout(ctx, {.x = args.delta, .y = args.delta, .site = args.dropout_site});
+  }
   const double numel = double(args.x.numel());
   const double tensors = args.delta.defined() ? 4 : 2;
   const OpCost cost{.flops = 8 * numel, .bytes = tensors * double(args.x.bytes())};
@@ -36,13 +44,29 @@ void norm_rebuild(ExecContext& ctx, const NormArgs& args) {
 void norm_backward(ExecContext& ctx, const NormGradArgs& args) {
   assert(args.dy.shape == args.sum.shape && args.dx.shape == args.sum.shape);
   assert(args.mean.defined() == (args.kind == NormKind::layer));
+  assert(!args.y.rows.defined() && !args.y.cols.defined());
+  const bool in_one = in_one_pass(ctx);
+  if (args.y.plain.defined() && !in_one) {
+    norm_rebuild(ctx, {.kind = args.kind,
+                       .x = args.sum,
+                       .weight = args.weight,
+                       .bias = args.bias,
+                       .mean = args.mean,
+                       .rstd = args.rstd,
+                       .y = args.y,
+                       .weight_offset = args.weight_offset});
+  }
   const ArenaScope scope(ctx.scratch);
   const RowChunks chunks = row_chunks(args.sum.rows(), ctx.device, 1, 1);
   const TensorView partials = ctx.alloc_scratch({2, chunks.count, args.sum.cols()}, DType::fp32, "norm partials");
-  const double tensors = args.dresidual.defined() ? 4 : 3;
+  double tensors = args.dresidual.defined() ? 4 : 3;
+  if (in_one) tensors += (args.y.plain.defined() ? 1 : 0) + (args.dropped.defined() ? 1 : 0);
   const OpCost cost{.flops = 14 * double(args.sum.numel()), .bytes = tensors * double(args.sum.bytes())};
   run_op(ctx, "norm_backward", args.sum.dtype, FloatTypes{}, cost,
          [&]<Device D, class T>() { norm_backward<D, T>(ctx, args, partials); });
+  if (args.dropped.defined() && !in_one) {
+    dropout(ctx, {.x = args.dx, .y = args.dropped, .site = args.dropout_site});
+  }
 }
 
 }  // namespace gradmill

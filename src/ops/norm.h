@@ -23,6 +23,8 @@ struct NormArgs {
   Operand y;          // (N, C) out
   float eps = 1e-6f;
   float weight_offset = 0;
+  bool dropout = false;  // sum = x + dropout(delta) with the bits of the dropout op; delta may be overwritten
+  uint32_t dropout_site = 0;
 };
 void norm_forward(ExecContext& ctx, const NormArgs& args);
 
@@ -42,6 +44,10 @@ struct NormGradArgs {
   float weight_beta = 0;  // dweight = new + beta * old
   float bias_beta = 0;
   float weight_offset = 0;
+  Operand y;           // (N, C) out: the forward's output again, bit for bit, or undefined
+  TensorView bias;     // (C) as in the forward; only y needs it
+  TensorView dropped;  // (N, C) out: the dropout op on dx, or undefined
+  uint32_t dropout_site = 0;
 };
 void norm_backward(ExecContext& ctx, const NormGradArgs& args);
 

@@ -25,6 +25,13 @@ struct BackwardRows {
   float weight_offset;
   bool centered;
   uint32_t zero;  // always 0; see keep_packed
+  N* y;           // or null
+  int64_t y_stride;
+  const N* bias;  // or null
+  N* dropped;     // or null
+  int64_t dropped_stride;
+  const StepScalars* scalars;
+  uint32_t dropout_site;
 };
 
 // Makes the compiler forget what it knows of the packs, with a zero that it does not know. It would keep them converted
@@ -39,14 +46,15 @@ __device__ void keep_packed(Packed<N> (&packs)[kPacks], uint32_t zero) {
 }
 
 // dx = residual + rstd * (g - mean(g) - n * mean(g * n)) with n the normalised row and g = dy * gain. As a row needs
-// it: residual - shift + g * rstd - centred * slope.
+// it: residual - shift + g * rstd - centred * slope. Sums are pinned, so that all variants of a kernel give the same
+// bits.
 struct RowGradient {
   float rstd, shift, slope;
 
   __device__ RowGradient(float row_rstd, float mean_g, float mean_gn)
       : rstd(row_rstd), shift(row_rstd * mean_g), slope(row_rstd * row_rstd * mean_gn) {}
   __device__ float operator()(float residual, float g, float centred) const {
-    return fmaf(g, rstd, fmaf(-centred, slope, residual - shift));
+    return fmaf(g, rstd, fmaf(-centred, slope, __fsub_rn(residual, shift)));
   }
 };
 
@@ -72,8 +80,8 @@ __device__ void write_partials(const float (&sums)[kPacks][kSize], int cols, flo
 
 // A block takes one chunk of rows, its groups of kLanes threads a row each in turn, and keeps the sums of dweight (and
 // dbias, and whatever else RMSNorm does not have: kFull) in registers all the while. 8 bytes a bf16 element leave time
-// for 55 instructions; it takes 20 to 30. 16 warps have 4.5 KB in flight each.
-template <class N, int kLanes, int kPacks, bool kFull>
+// for 55 instructions; it takes 20 to 30. 16 warps have 4.5 KB in flight each. kMore: y and dropped, if asked for.
+template <class N, int kLanes, int kPacks, bool kFull, bool kMore>
 __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(const BackwardRows<N> args) {
   constexpr int kSize = Packed<N>::kSize, kGroups = kBackwardThreads / kLanes, kSlab = kLanes * kSize;
   __shared__ float shared[2][2][kBackwardThreads / cuda::kWarpSize];
@@ -81,13 +89,16 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
   const int column = column_of<N, kLanes>(0);
   const float scale = 1.0f / static_cast<float>(args.cols);
   float gain[kPacks][kSize] = {}, dweight[kPacks][kSize] = {}, dbias[kPacks][kSize] = {};
+  Packed<N> weight[kPacks] = {};  // instead of gain, when registers are short
+  constexpr bool kPackedGain = kFull && kMore && sizeof(N) < sizeof(float);
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
     if (column + p * kSlab >= args.cols) continue;
-    const auto weight = Packed<N>::load(args.weight + column + p * kSlab);
+    weight[p] = Packed<N>::load(args.weight + column + p * kSlab);
 #pragma unroll
-    for (int i = 0; i < kSize; ++i) gain[p][i] = weight[i] + args.weight_offset;
+    for (int i = 0; i < kSize; ++i) gain[p][i] = weight[p][i] + args.weight_offset;
   }
+  const auto gain_at = [&](int p, int i) { return kPackedGain ? weight[p][i] + args.weight_offset : gain[p][i]; };
   int turn = 0;
   for (int first = begin; first < end; first += kGroups, turn ^= 1) {
     const int row = first + static_cast<int>(threadIdx.x) / kLanes;
@@ -103,6 +114,7 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
       dy[p] = Packed<N>::load_streaming(dy_at + p * kSlab);
       if (residual_at) residual[p] = Packed<N>::load_streaming(residual_at + p * kSlab);
     }
+    if constexpr (kPackedGain) keep_packed(weight, args.zero);
     RowStats stats{0, 0};
     if (row < end) stats = {kFull && args.centered ? args.mean[row] : 0.0f, args.rstd[row]};
     const auto centred = [&](int p, int i) { return kFull ? values[p][i] - stats.mean : values[p][i]; };
@@ -113,11 +125,11 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
 #pragma unroll
       for (int i = 0; i < kSize; ++i) {
         const float normal = centred(p, i) * stats.rstd, grad = dy[p][i];  // a missing pack has grad 0
-        const float g = grad * gain[p][i];
+        const float g = grad * gain_at(p, i);
         mean_gn = fmaf(g, normal, mean_gn);
         dweight[p][i] = fmaf(grad, normal, dweight[p][i]);
         if constexpr (!kFull) continue;
-        mean_g += g;
+        mean_g = __fadd_rn(mean_g, g);
         dbias[p][i] += grad;
       }
     }
@@ -127,13 +139,33 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
     const RowGradient gradient(stats.rstd, mean_g, mean_gn);
     keep_packed(values, args.zero);
     keep_packed(dy, args.zero);
+    if constexpr (kPackedGain) keep_packed(weight, args.zero);
     N* dx_at = args.dx + row * args.dx_stride + column;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       if (!present(p)) continue;
-      const auto dx =
-          Packed<N>::of([&](int i) { return gradient(residual[p][i], dy[p][i] * gain[p][i], centred(p, i)); });
-      dx.store(dx_at + p * kSlab);
+      dy[p] = Packed<N>::of([&](int i) { return gradient(residual[p][i], dy[p][i] * gain_at(p, i), centred(p, i)); });
+      dy[p].store(dx_at + p * kSlab);
+    }
+    if constexpr (kMore) {
+      N* y_at = args.y + row * args.y_stride + column;
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        if (args.y == nullptr || !present(p)) continue;
+        const N* bias = args.bias ? args.bias + column + p * kSlab : nullptr;
+        normalised(
+            values[p], stats, [&](int i) { return gain_at(p, i); }, bias)
+            .store(y_at + p * kSlab);
+      }
+    }
+    if constexpr (kMore) {
+      if (args.dropped == nullptr || row >= end) continue;
+      const cuda::DropoutRule rule(*args.scalars, args.dropout_site);
+      N* dropped_at = args.dropped + row * args.dropped_stride + column;
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        if (present(p)) dropped(rule, dy[p], row, column + p * kSlab).store(dropped_at + p * kSlab);
+      }
     }
   }
   const int64_t offset = int64_t{blockIdx.x} * args.cols;
@@ -165,13 +197,23 @@ __global__ void __launch_bounds__(kAnyThreads) norm_backward_any_kernel(const Ba
       mean_gn = fmaf(g, normal, mean_gn);
       if (dweight) dweight[c] = fmaf(grad, normal, row == begin ? 0.0f : dweight[c]);
       if (dbias) dbias[c] = grad + (row == begin ? 0.0f : dbias[c]);
+      if (args.y) {
+        const float gain = cuda::to_float(args.weight[c]) + args.weight_offset;
+        normalised(
+            Packed<N, 1>::load(values + c), stats, [&](int) { return gain; }, args.bias ? args.bias + c : nullptr)
+            .store(args.y + row * args.y_stride + c);
+      }
     }
     mean_g = args.centered ? cuda::block_reduce(mean_g, Sum{}, 0.0f, shared) * scale : 0.0f;
     mean_gn = cuda::block_reduce(mean_gn, Sum{}, 0.0f, shared) * scale;
     const RowGradient gradient(stats.rstd, mean_g, mean_gn);
     for (int c = threadIdx.x; c < args.cols; c += kAnyThreads) {
       const float residual = args.residual ? cuda::to_float(args.residual[row * args.residual_stride + c]) : 0.0f;
-      args.dx[row * args.dx_stride + c] = cuda::from_float<N>(gradient(residual, g_at(c), centred_at(c)));
+      const auto dx = Packed<N, 1>::of([&](int) { return gradient(residual, g_at(c), centred_at(c)); });
+      dx.store(args.dx + row * args.dx_stride + c);
+      if (args.dropped == nullptr) continue;
+      const cuda::DropoutRule rule(*args.scalars, args.dropout_site);
+      dropped(rule, dx, row, c).store(args.dropped + row * args.dropped_stride + c);
     }
   }
 }
@@ -201,17 +243,27 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView&
                              .chunk_rows = static_cast<int>((num_rows + count - 1) / std::max<int64_t>(count, 1)),
                              .weight_offset = args.weight_offset,
                              .centered = args.kind == NormKind::layer,
-                             .zero = 0};
+                             .zero = 0,
+                             .y = optional<T>(args.y.plain),
+                             .y_stride = args.y.plain.row_stride,
+                             .bias = optional<T>(args.bias),
+                             .dropped = optional<T>(args.dropped),
+                             .dropped_stride = args.dropped.row_stride,
+                             .scalars = ctx.scalars,
+                             .dropout_site = args.dropout_site};
   if (num_rows == 0) return;
   const dim3 grid(static_cast<unsigned>(count));
   const bool packed = aligned<T>(args.sum) && aligned<T>(args.dy) && aligned<T>(args.dresidual) &&
-                      aligned<T>(args.dx) && aligned<T>(args.weight);
+                      aligned<T>(args.dx) && aligned<T>(args.weight) && aligned<T>(args.y.plain) &&
+                      aligned<T>(args.bias) && aligned<T>(args.dropped);
   const bool done = packed && with_row_shape(size / Packed<N>::kSize, [&]<int kLanes, int kPacks>() {
-                      const bool full = rows.centered || rows.dbias;
+                      const bool full = rows.centered || rows.dbias, more = rows.y || rows.dropped;
+                      const auto plain_kernel = full ? norm_backward_kernel<N, kLanes, kPacks, true, false>
+                                                     : norm_backward_kernel<N, kLanes, kPacks, false, false>;
+                      const auto more_kernel = full ? norm_backward_kernel<N, kLanes, kPacks, true, true>
+                                                    : norm_backward_kernel<N, kLanes, kPacks, false, true>;
                       cuda::launch(cuda::LaunchConfig{grid, dim3(kBackwardThreads), cuda::stream_of(ctx)},
-                                   full ? norm_backward_kernel<N, kLanes, kPacks, true>
-                                        : norm_backward_kernel<N, kLanes, kPacks, false>,
-                                   rows);
+                                   more ? more_kernel : plain_kernel, rows);
                     });
   if (!done) {
     cuda::launch(cuda::LaunchConfig{grid, dim3(kAnyThreads), cuda::stream_of(ctx)}, norm_backward_any_kernel<N>, rows);

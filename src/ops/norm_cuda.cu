@@ -23,14 +23,13 @@ struct ForwardRows {
   int rows, cols;
   float eps, weight_offset;
   bool centered, rebuild;
+  const StepScalars* scalars;  // null: delta is added as it is
+  uint32_t dropout_site;
 };
 
 __device__ float rstd_of(float squares, int cols, float eps) {
   return 1.0f / sqrtf(squares / static_cast<float>(cols) + eps);
 }
-
-// No contraction is left to the compiler: forward and rebuild must agree in every bit.
-__device__ float normalised(float value, RowStats stats) { return __fmul_rn(__fsub_rn(value, stats.mean), stats.rstd); }
 
 template <class N, int kLanes, int kPacks>
 __device__ RowStats stats_of(const Packed<N> (&values)[kPacks], const ForwardRows<N>& args) {
@@ -60,16 +59,14 @@ template <class N, int kCount>
 __device__ Packed<N, kCount> scaled(const Packed<N, kCount>& values, RowStats stats, const ForwardRows<N>& args,
                                     int column) {
   const auto weight = Packed<N, kCount>::load(args.weight + column);
-  const auto normal = [&](int i) { return normalised(values[i], stats); };
   const auto gain = [&](int i) { return __fadd_rn(weight[i], args.weight_offset); };
-  if (args.bias == nullptr) return Packed<N, kCount>::of([&](int i) { return __fmul_rn(normal(i), gain(i)); });
-  const auto bias = Packed<N, kCount>::load(args.bias + column);
-  return Packed<N, kCount>::of([&](int i) { return __fmaf_rn(normal(i), gain(i), bias[i]); });
+  return normalised(values, stats, gain, args.bias ? args.bias + column : nullptr);
 }
 
 // 8 bytes a bf16 element and ~12 instructions: three times under what the multiprocessors can issue. A thread has up to
-// six 16-byte loads in flight, an SM about 100 KB, several times what its share of the bandwidth needs.
-template <class N, int kLanes, int kPacks>
+// six 16-byte loads in flight, an SM about 100 KB, several times what its share of the bandwidth needs. Dropout adds
+// ~10 instructions an element, which depend on no load.
+template <class N, int kLanes, int kPacks, bool kDropout>
 __global__ void __launch_bounds__(kLanes > kForwardThreads ? kLanes : kForwardThreads)
     norm_forward_kernel(const ForwardRows<N> args) {
   const int row = static_cast<int>(blockIdx.x * (blockDim.x / kLanes) + threadIdx.x / kLanes);
@@ -86,6 +83,13 @@ __global__ void __launch_bounds__(kLanes > kForwardThreads ? kLanes : kForwardTh
     for (int p = 0; p < kPacks; ++p) {
       if (present(p))
         delta[p] = Packed<N>::load_streaming(args.delta + row * args.delta_stride + column_of<N, kLanes>(p));
+    }
+    if constexpr (kDropout) {
+      const cuda::DropoutRule rule(*args.scalars, args.dropout_site);
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        if (present(p)) delta[p] = dropped(rule, delta[p], row, column_of<N, kLanes>(p));
+      }
     }
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
@@ -120,8 +124,9 @@ __global__ void __launch_bounds__(kAnyThreads) norm_forward_any_kernel(const For
   if (args.delta) {
     N* sum = args.sum + row * args.sum_stride;
     for (int c = threadIdx.x; c < args.cols; c += kAnyThreads) {
-      const float delta = cuda::to_float(args.delta[row * args.delta_stride + c]);
-      sum[c] = cuda::from_float<N>(cuda::to_float(values[c]) + delta);
+      auto delta = Packed<N, 1>::load(args.delta + row * args.delta_stride + c);
+      if (args.scalars) delta = dropped(cuda::DropoutRule(*args.scalars, args.dropout_site), delta, row, c);
+      sum[c] = cuda::from_float<N>(cuda::to_float(values[c]) + delta[0]);
     }
     values = sum;  // a thread reads back only what it wrote
   }
@@ -169,7 +174,9 @@ void run_forward(ExecContext& ctx, const NormArgs& args, const TensorView& delta
                             .eps = args.eps,
                             .weight_offset = args.weight_offset,
                             .centered = args.kind == NormKind::layer,
-                            .rebuild = rebuild};
+                            .rebuild = rebuild,
+                            .scalars = args.dropout && !rebuild ? ctx.scalars : nullptr,
+                            .dropout_site = args.dropout_site};
   if (rows.rows == 0) return;
   const bool packed = aligned<T>(args.x) && aligned<T>(delta) && aligned<T>(sum) && aligned<T>(y) &&
                       aligned<T>(args.weight) && aligned<T>(args.bias);
@@ -177,7 +184,9 @@ void run_forward(ExecContext& ctx, const NormArgs& args, const TensorView& delta
                       constexpr int kThreads = std::max(kLanes, kForwardThreads), kRows = kThreads / kLanes;
                       const dim3 grid(static_cast<unsigned>((rows.rows + kRows - 1) / kRows));
                       cuda::launch(cuda::LaunchConfig{grid, dim3(kThreads), cuda::stream_of(ctx)},
-                                   norm_forward_kernel<N, kLanes, kPacks>, rows);
+                                   rows.scalars ? norm_forward_kernel<N, kLanes, kPacks, true>
+                                                : norm_forward_kernel<N, kLanes, kPacks, false>,
+                                   rows);
                     });
   if (done) return;
   cuda::launch(cuda::LaunchConfig{dim3(static_cast<unsigned>(rows.rows)), dim3(kAnyThreads), cuda::stream_of(ctx)},

@@ -7,6 +7,7 @@
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "cuda/packed.cuh"
+#include "cuda/philox.cuh"
 #include "cuda/reduce.cuh"
 #include "ops/norm.h"
 
@@ -46,6 +47,30 @@ __device__ float row_sum(float value, float* shared) {
 template <class N, int kLanes>
 __device__ int column_of(int p) {
   return (p * kLanes + static_cast<int>(threadIdx.x) % kLanes) * Packed<N>::kSize;
+}
+
+// y of a pack, gain_at(i) its weights. No contraction is left to the compiler: the forward, the rebuild and the
+// backward must agree in every bit. `bias` may be null.
+template <class N, int kCount, class GainAt>
+__device__ Packed<N, kCount> normalised(const Packed<N, kCount>& values, RowStats stats, GainAt&& gain_at,
+                                        const N* bias) {
+  const auto normal = [&](int i) { return __fmul_rn(__fsub_rn(values[i], stats.mean), stats.rstd); };
+  if (bias == nullptr) return Packed<N, kCount>::of([&](int i) { return __fmul_rn(normal(i), gain_at(i)); });
+  const auto shift = Packed<N, kCount>::load(bias);
+  return Packed<N, kCount>::of([&](int i) { return __fmaf_rn(normal(i), gain_at(i), shift[i]); });
+}
+
+// What the dropout op makes of the columns [column, column + kCount) of a row, a multiple of kCount. Never fused with
+// what is added to it.
+template <class N, int kCount>
+__device__ Packed<N, kCount> dropped(const cuda::DropoutRule& rule, const Packed<N, kCount>& values, int row,
+                                     int column) {
+  constexpr int kBlock = 8;  // columns that share their words
+  if (rule.threshold == 0) return values;
+  const uint4 words = rule.words(static_cast<uint32_t>(row), static_cast<uint32_t>(column / kBlock));
+  const int first = kCount == kBlock ? 0 : column % kBlock;
+  return Packed<N, kCount>::of(
+      [&](int i) { return rule.keeps(words, first + i) ? __fmul_rn(values[i], rule.scale) : 0.0f; });
 }
 
 // Calls run<kLanes, kPacks>() with the fewest threads that hold a row in two or three packs each. False: it is too

@@ -2,12 +2,24 @@
 // RoPE: validation, cost, scratch and dispatch.
 #include "ops/rope.h"
 
+#include <algorithm>
+
 #include "ops/row_chunks.h"
 
 namespace gradmill {
 namespace {
 
-constexpr int64_t kBlocksPerUnit = 3;  // of a GPU: as many as its registers hold at once
+// How many parts the gradients of the weights are summed from. On a GPU one of each block: as many as the registers
+// hold at once, of at least 128 heads each; and enough for all heads of a row, of which a block has no less than 8 in
+// hand.
+int64_t num_partials(const RopeArgs& args, int64_t rows, const DeviceSpec& device) {
+  if (device.kind == DeviceKind::cpu) return row_chunks(rows).count;
+  constexpr int64_t kBlocksPerUnit = 2, kHeadsPerBlock = 128, kHeadsAtOnce = 8;
+  const int64_t all_heads = args.heads + args.kv_heads;
+  const int64_t useful = (rows * all_heads + kHeadsPerBlock - 1) / kHeadsPerBlock;
+  const int64_t least = (all_heads + kHeadsAtOnce - 1) / kHeadsAtOnce;
+  return std::max(least, std::min(kBlocksPerUnit * device.num_units, useful));
+}
 
 // `rotated` is the tensor that is certainly there: the forward's input, the backward's dout.
 void validate(const RopeArgs& args, const TensorView& rotated) {
@@ -42,8 +54,8 @@ void rope_backward(ExecContext& ctx, const RopeGradArgs& args) {
   const ArenaScope scope(ctx.scratch);
   TensorView partials;
   if (normed) {
-    const RowChunks chunks = row_chunks(args.dout.rows(), ctx.device, kBlocksPerUnit, 1);
-    partials = ctx.alloc_scratch({2, chunks.count, args.forward.head_dim}, DType::fp32, "rope partials");
+    const int64_t count = num_partials(args.forward, args.dout.rows(), ctx.device);
+    partials = ctx.alloc_scratch({2, count, args.forward.head_dim}, DType::fp32, "rope partials");
   }
   const OpCost cost{.flops = (normed ? 16 : 3) * double(args.dout.numel()),
                     .bytes = (normed ? 3 : 2) * double(args.dout.bytes())};

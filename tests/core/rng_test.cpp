@@ -52,10 +52,20 @@ TEST(Rng, NormalHasItsMoments) {
   EXPECT_TRUE(std::isfinite(to_normal(0, 0)[0]));
 }
 
-TEST(Rng, ThresholdIsAFractionOfAllWords) {
+TEST(Rng, ThresholdIsAFractionOfSixteenBits) {
   EXPECT_EQ(drop_threshold(0), 0u);
-  EXPECT_EQ(drop_threshold(0.5f), 0x80000000u);
-  EXPECT_EQ(drop_threshold(0.25f), 0x40000000u);
+  EXPECT_EQ(drop_threshold(0.5f), 0x8000u);
+  EXPECT_EQ(drop_threshold(0.25f), 0x4000u);
+  EXPECT_EQ(drop_threshold(0.2f), 13107u);
+  EXPECT_EQ(drop_threshold(std::nextafter(1.0f, 0.0f)), 0xffffu);  // something is always kept
+  EXPECT_EQ(drop_scale(0), 1);
+  EXPECT_EQ(drop_scale(0x8000), 2);
+}
+
+TEST(Rng, AWordDecidesTwoColumnsTheLowHalfFirst) {
+  const RandomBlock words = {0x00050004, 0x00040005, 0xffff0000, 0x0005ffff};
+  const bool expected[] = {false, true, true, false, false, true, true, true};
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(keeps(words, i, 5), expected[i]) << i;
 }
 
 }  // namespace

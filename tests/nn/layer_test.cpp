@@ -4,6 +4,7 @@
 
 #include "nn/embedding.h"
 #include "nn/residual.h"
+#include "ops/dropout.h"
 #include "support/op_test.h"
 
 namespace gradmill::test {
@@ -89,8 +90,12 @@ TEST_P(LayerTest, Linear) {
   const TensorView x = matrix(1), y = tensor({kRows, 19}, DType::fp32), dy = matrix(2, 19),
                    dx = tensor(x.shape, DType::fp32);
   Pass p = pass();
-  expect_all_gradients([&] { layer.forward(p, Operand(x), y); }, [&] { layer.backward(p, Operand(x), dy, dx); }, y, dy,
-                       x, dx);
+  const auto backward = [&] {
+    layer.backward_weight(p, Operand(x), dy);
+    layer.backward_bias(p, dy);
+    layer.backward_input(p, dy, dx);
+  };
+  expect_all_gradients([&] { layer.forward(p, Operand(x), y); }, backward, y, dy, x, dx);
 }
 
 TEST_P(LayerTest, Norms) {
@@ -101,8 +106,8 @@ TEST_P(LayerTest, Norms) {
     Pass p = pass();
     const TensorView x = matrix(1), y = tensor(x.shape, DType::fp32), dy = matrix(2), dx = tensor(x.shape, DType::fp32);
     const NormStats stats = layer.alloc_stats(p, Slot::stats1, kRows);
-    expect_all_gradients([&] { layer.forward(p, x, {}, {}, stats, Operand(y)); },
-                         [&] { layer.backward(p, x, stats, dy, {}, dx); }, y, dy, x, dx);
+    expect_all_gradients([&] { layer.forward(p, x, {}, {}, {}, stats, Operand(y)); },
+                         [&] { layer.backward(p, {.sum = x, .stats = stats, .dy = dy, .dx = dx}); }, y, dy, x, dx);
   }
 }
 
@@ -131,8 +136,13 @@ TEST_P(LayerTest, SelfAttention) {
         ctx_.saved.release({});
         layer.forward(p, Operand(x), saved, y);
       };
-      expect_all_gradients(
-          forward, [&] { layer.backward(p, Operand(x), saved, dy, dx); }, y, dy, x, dx);
+      const auto backward = [&] {
+        const ArenaScope scope(ctx_.scratch);
+        const TensorView dqkv = p.scratch(saved.qkv.shape, "d qkv");
+        layer.backward(p, saved, dy, dqkv, dx);
+        layer.qkv().backward_weight(p, Operand(x), dqkv);
+      };
+      expect_all_gradients(forward, backward, y, dy, x, dx);
     }
   }
 }
@@ -150,8 +160,11 @@ TEST_P(LayerTest, MlpOfEachActivation) {
       ctx_.saved.release({});
       layer.forward(p, Operand(x), saved, y);
     };
-    expect_all_gradients(
-        forward, [&] { layer.backward(p, Operand(x), saved, dy, dx); }, y, dy, x, dx);
+    const auto backward = [&] {
+      layer.backward(p, saved, dy, dx);
+      layer.backward_weight(p, Operand(x), saved);
+    };
+    expect_all_gradients(forward, backward, y, dy, x, dx);
   }
 }
 
@@ -193,13 +206,18 @@ TEST_P(LayerTest, BlockWithDropout) {
       Stream stream{Operand(x), {}};
       block.forward(p, stream, buffers, saved);
       // The stream's value, as a norm after the block would see it.
+      if (stream.drop.on) dropout(ctx_, {.x = stream.delta, .y = stream.delta, .site = stream.drop.site});
       for (int64_t i = 0; i < y.numel(); ++i) {
         y.ptr<float>()[i] = stream.x.plain.ptr<float>()[i] + stream.delta.ptr<float>()[i];
       }
     };
-    const TensorView dstream = upload(download(dy), dy.shape, DType::fp32);
+    StreamGrad grad{.dx = upload(download(dy), dy.shape, DType::fp32)};
+    if (probability > 0) {
+      grad.dropped = tensor(dy.shape, DType::fp32);
+      dropout(ctx_, {.x = grad.dx, .y = grad.dropped, .site = options.dropout_site + 1});
+    }
     expect_all_gradients(
-        forward, [&] { block.backward(p, saved, dstream); }, y, dy, x, dstream);
+        forward, [&] { block.backward(p, saved, grad); }, y, dy, x, grad.dx);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ops/bias_grad.h"
 #include "support/op_test.h"
 
 namespace gradmill::test {
@@ -105,6 +106,64 @@ TEST_P(ActivationTest, BackwardInPlace) {
     activation_backward(ctx_, over_x);
     expect_same_bits(download(over_x.dx), expected, "dx over x");
   }
+}
+
+// The forward's output and the column sums of dx, on the way: the bits of the ops that they stand for. 3000 rows are
+// several chunks; dx lies over x, as training has it.
+TEST_P(ActivationTest, BackwardGivesOutputAndBias) {
+  for (Activation kind : kKinds) {
+    for (auto [rows, cols] :
+         {std::pair<int64_t, int64_t>{kRows, kCols}, {kRows, 520}, {3000, 72}, {3000, 19}, {1, 2}}) {
+      for (bool with_output : {false, true}) {
+        const ArenaScope scope(ctx_.persistent);
+        const Problem p = make(kind, dtype(), rows, cols);
+        const int64_t width = p.forward.x.cols();
+        activation_forward(ctx_, p.forward);
+        activation_backward(ctx_, p.backward);
+        const std::vector<float> old = random_values(width, 3);
+        const TensorView dbias = upload(old, {width}, DType::fp32);
+        bias_grad(ctx_, {.dy = p.backward.dx, .dbias = dbias, .beta = 0.5f});
+
+        ActivationGradArgs fused = p.backward;
+        fused.dx = fused.x;
+        if (with_output) fused.y = Operand(tensor({rows, cols}, dtype()));
+        fused.dbias = upload(old, {width}, DType::fp32);
+        fused.bias_beta = 0.5f;
+        activation_backward(ctx_, fused);
+        expect_same_bits(download(fused.dx), download(p.backward.dx), "dx");
+        expect_same_bits(download(fused.dbias), download(dbias), "dbias");
+        if (with_output) expect_same_bits(download(fused.y.plain), download(p.forward.y.plain), "y");
+      }
+    }
+  }
+}
+
+TEST_P(ActivationTest, BackwardGivesOutputAlone) {
+  for (Activation kind : kKinds) {
+    for (int64_t cols : {kCols, int64_t{520}}) {
+      const ArenaScope scope(ctx_.persistent);
+      const Problem p = make(kind, dtype(), kRows, cols);
+      activation_forward(ctx_, p.forward);
+      activation_backward(ctx_, p.backward);
+      ActivationGradArgs fused = p.backward;
+      fused.dx = fused.x;
+      fused.y = Operand(tensor({kRows, cols}, dtype()));
+      activation_backward(ctx_, fused);
+      expect_same_bits(download(fused.dx), download(p.backward.dx), "dx");
+      expect_same_bits(download(fused.y.plain), download(p.forward.y.plain), "y");
+    }
+  }
+}
+
+TEST_P(ActivationTest, OnPaperScratchIsAsInTheRun) {
+  Problem p = make(Activation::gelu_tanh, dtype(), 3000, 72);
+  p.backward.dbias = tensor({72}, DType::fp32);
+  activation_backward(ctx_, p.backward);
+  ExecContext paper;
+  paper.device = ctx_.device;
+  paper.dry = true;
+  activation_backward(paper, p.backward);
+  EXPECT_EQ(paper.scratch.high_water(), ctx_.scratch.high_water());
 }
 
 TEST_P(ActivationTest, StridedRowsLeaveTheirNeighboursAlone) {

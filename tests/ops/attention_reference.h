@@ -75,10 +75,11 @@ class AttentionReference {
  private:
   double keep(int64_t head, int64_t row, int64_t key) const {
     if (!args_.dropout) return 1;
-    const auto column = static_cast<uint32_t>(head * args_.seq.max_len + key);
+    const auto column = static_cast<uint32_t>(head * dropout_columns(args_.seq) + key);
     const auto token = scalars_.token_base + static_cast<uint32_t>(row);
-    const RandomBlock words = random_words(scalars_.seed, args_.dropout_site, scalars_.step, token, column / 4);
-    return words[column % 4] < drop_threshold(scalars_.dropout) ? 0 : 1 / (1 - double(scalars_.dropout));
+    const RandomBlock words = random_words(scalars_.seed, args_.dropout_site, scalars_.step, token, column / 8);
+    const uint32_t threshold = drop_threshold(scalars_.dropout);
+    return keeps(words, column % 8, threshold) ? 65536.0 / (65536 - threshold) : 0;
   }
 
   void query(int64_t head, int64_t row, int64_t position, int64_t kv_begin, int64_t num_keys) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/norm.h"
 
+#include "ops/dropout.h"
 #include "support/op_test.h"
 
 namespace gradmill::test {
@@ -81,8 +82,8 @@ TEST_P(NormTest, MatchesFp32) {
       norm_backward(ctx_, narrow.backward);
       norm_backward(reference_, wide.backward);
       expect_reduction(download(narrow.backward.dx), download(wide.backward.dx), dtype(), 1, approximate ? 8 : 2, "dx");
-      expect_reduction(download(narrow.backward.dweight), download(wide.backward.dweight), DType::fp32, shape[0] + shape[1],
-                       2, "dweight");
+      expect_reduction(download(narrow.backward.dweight), download(wide.backward.dweight), DType::fp32,
+                       shape[0] + shape[1], 2, "dweight");
       if (kind == NormKind::rms) continue;
       expect_reduction(download(narrow.backward.dbias), download(wide.backward.dbias), DType::fp32, shape[0], 2,
                        "dbias");
@@ -198,6 +199,89 @@ TEST_P(NormTest, RebuildHasTheBitsOfTheForward) {
   }
 }
 
+// What the fused outputs are compared with: the ops they stand for, on the same device, bit for bit.
+class NormFusionTest : public NormTest {
+ protected:
+  NormFusionTest() {
+    scalars().dropout = 0.3f;
+    scalars().seed = 0x123456789abcdef0;
+    scalars().step = 17;
+    scalars().token_base = 1000;
+  }
+  std::vector<float> dropped(const TensorView& x, uint32_t site) {
+    const TensorView y = tensor(x.shape, dtype());
+    dropout(ctx_, {.x = x, .y = y, .site = site});
+    return download(y);
+  }
+};
+
+TEST_P(NormFusionTest, ForwardDropsDelta) {
+  for (NormKind kind : {NormKind::rms, NormKind::layer}) {
+    for (const Shape& shape : kShapes) {
+      for (float probability : {0.3f, 0.0f}) {
+        const ArenaScope scope(ctx_.persistent);
+        scalars().dropout = probability;
+        Problem fused = make(kind, dtype(), shape), apart = make(kind, dtype(), shape);
+        fused.forward.dropout = true;
+        fused.forward.dropout_site = 9;
+        norm_forward(ctx_, fused.forward);
+        apart.forward.delta = upload(dropped(apart.forward.delta, 9), shape, dtype());
+        norm_forward(ctx_, apart.forward);
+        expect_same_bits(download(fused.forward.sum), download(apart.forward.sum), "sum");
+        expect_same_bits(download(fused.forward.rstd), download(apart.forward.rstd), "rstd");
+        expect_same_bits(download(fused.forward.y.plain), download(apart.forward.y.plain), "y");
+      }
+    }
+  }
+}
+
+TEST_P(NormFusionTest, BackwardGivesTheOutputAgainAndDropsItsGradient) {
+  for (NormKind kind : {NormKind::rms, NormKind::layer}) {
+    for (const Shape& shape : kShapes) {
+      const ArenaScope scope(ctx_.persistent);
+      Problem s = make(kind, dtype(), shape);
+      norm_forward(ctx_, s.forward);
+      s.backward.dresidual = s.forward.x;
+      norm_backward(ctx_, s.backward);
+      NormGradArgs fused = s.backward;
+      fused.dx = tensor(shape, dtype());
+      fused.dweight = tensor({shape[1]}, DType::fp32);
+      fused.y = Operand(tensor(shape, dtype()));
+      fused.bias = s.forward.bias;
+      fused.dropped = tensor(shape, dtype());
+      fused.dropout_site = 9;
+      norm_backward(ctx_, fused);
+      expect_same_bits(download(fused.dx), download(s.backward.dx), "dx");
+      expect_same_bits(download(fused.dweight), download(s.backward.dweight), "dweight");
+      expect_same_bits(download(fused.y.plain), download(s.forward.y.plain), "y");
+      expect_same_bits(download(fused.dropped), dropped(s.backward.dx, 9), "dropped");
+    }
+  }
+}
+
+// Each alone, without dropout, in place.
+TEST_P(NormFusionTest, BackwardGivesEitherAlone) {
+  for (const Shape& shape : {Shape{kRows, kCols}, Shape{kRows, 384}}) {
+    const ArenaScope scope(ctx_.persistent);
+    scalars().dropout = 0;
+    Problem s = make(NormKind::layer, dtype(), shape);
+    norm_forward(ctx_, s.forward);
+    norm_backward(ctx_, s.backward);
+    const std::vector<float> dx = download(s.backward.dx);
+
+    NormGradArgs again = s.backward, drops = s.backward;
+    again.y = Operand(tensor(shape, dtype()));
+    again.bias = s.forward.bias;
+    norm_backward(ctx_, again);
+    expect_same_bits(download(again.y.plain), download(s.forward.y.plain), "y");
+    drops.dx = drops.dy;
+    drops.dropped = tensor(shape, dtype());
+    norm_backward(ctx_, drops);
+    expect_same_bits(download(drops.dx), dx, "dx over dy");
+    expect_same_bits(download(drops.dropped), dx, "dropped");
+  }
+}
+
 TEST_P(NormTest, BetaAddsToTheOldGradient) {
   Problem s = make(NormKind::layer, dtype());
   norm_forward(ctx_, s.forward);
@@ -226,6 +310,7 @@ TEST_P(NormTest, BitsDoNotDependOnThreads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, NormGradients, testing::ValuesIn(fp32_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, NormFusionTest, testing::ValuesIn(all_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Ops, NormTest, testing::ValuesIn(all_cases()), case_name);
 
 }  // namespace

@@ -22,19 +22,19 @@ struct Problem {
 class RopeTest : public OpTest {
  protected:
   // q and k are the first columns of a wider projection. The values are rounded to the test's dtype, stored as `type`.
-  Problem make(int64_t head_dim, bool normed, DType type) {
+  Problem make(int64_t head_dim, bool normed, DType type, int64_t rows = kRows) {
     const int64_t cols = (kHeads + kKvHeads) * head_dim, width = cols + kKvHeads * head_dim;
     const auto packed = [&](uint32_t seed) {
-      return upload(random_values(kRows * width, seed, 2, dtype()), {kRows, width}, type).slice_cols(0, cols);
+      return upload(random_values(rows * width, seed, 2, dtype()), {rows, width}, type).slice_cols(0, cols);
     };
     const auto weight = [&](uint32_t seed) {
       return upload(random_values(head_dim, seed, 1, dtype()), {head_dim}, type);
     };
     std::vector<int32_t> positions;
-    for (int32_t row = 0; row < kRows; ++row) positions.push_back((row * 7 + 3) % int32_t{kPositions});
+    for (int32_t row = 0; row < rows; ++row) positions.push_back((row * 7 + 3) % int32_t{kPositions});
     Problem s;
     s.forward = {.in = packed(1),
-                 .out = tensor({kRows, cols}, type),
+                 .out = tensor({rows, cols}, type),
                  .positions = upload(positions),
                  .cos_sin = upload(angles(head_dim), {kPositions, head_dim}, DType::fp32),
                  .heads = kHeads,
@@ -42,7 +42,7 @@ class RopeTest : public OpTest {
                  .head_dim = head_dim,
                  .eps = 1e-5f,
                  .weight_offset = 0.5f};
-    s.backward = {.dout = packed(2), .din = tensor({kRows, width}, type).slice_cols(0, cols)};
+    s.backward = {.dout = packed(2), .din = tensor({rows, width}, type).slice_cols(0, cols)};
     if (normed) {
       s.forward.q_weight = weight(3), s.forward.k_weight = weight(4);
       s.backward.dq_weight = tensor({head_dim}, DType::fp32), s.backward.dk_weight = tensor({head_dim}, DType::fp32);
@@ -164,6 +164,32 @@ TEST_P(RopeTest, ColumnsThatBeginAnywhere) {
     const int64_t terms = dtype() == DType::fp32 ? 64 : 1;
     expect_reduction(download(odd.forward.out), download(s.forward.out), dtype(), terms, 1, "out");
     expect_reduction(download(odd.backward.din), download(s.backward.din), dtype(), terms, 1, "din");
+  }
+}
+
+// On a small GPU a thread walks over several rows; what it writes does not depend on that.
+TEST_P(RopeTest, ThreadsOfManyRows) {
+  constexpr int64_t kManyRows = 101;
+  for (int64_t head_dim : {6, 64, 128}) {
+    for (bool normed : {false, true}) {
+      const Problem s = make(head_dim, normed, dtype(), kManyRows);
+      const int num_units = ctx_.device.num_units;
+      ctx_.device.num_units = 1;  // first, while the outputs are still poisoned
+      rope_forward(ctx_, s.forward);
+      rope_backward(ctx_, s.backward);
+      ctx_.device.num_units = num_units;
+      const std::vector<float> out = download(s.forward.out), din = download(s.backward.din);
+      const auto weights = [&] { return std::pair(download(s.backward.dq_weight), download(s.backward.dk_weight)); };
+      const auto expected = normed ? weights() : std::pair<std::vector<float>, std::vector<float>>();
+      rope_forward(ctx_, s.forward);
+      rope_backward(ctx_, s.backward);
+      expect_same_bits(download(s.forward.out), out, "out");
+      expect_same_bits(download(s.backward.din), din, "din");
+      if (!normed) continue;
+      const auto [dq_weight, dk_weight] = weights();
+      expect_reduction(dq_weight, expected.first, DType::fp32, kManyRows * kHeads, 1, "dq_weight");
+      expect_reduction(dk_weight, expected.second, DType::fp32, kManyRows * kHeads, 1, "dk_weight");
+    }
   }
 }
 
