@@ -22,7 +22,8 @@ class GpuRuntime : public Runtime {
   explicit GpuRuntime(const RuntimeOptions& options)
       : capture_(options.capture),
         engine_({.index = 0, .autotune = options.autotune, .tuning_cache = options.tuning_cache, .note = options.note}),
-        uploads_(kFirstSlotBytes),
+        scalars_(kScalarBytes, 64, false),
+        batches_(kFirstBatchBytes, kBatchSlots, true),
         read_memory_(kReadsInFlight * kReadBytes) {
     for (size_t i = 0; i < reads_.size(); ++i) {
       reads_[i] = {make_event(), read_memory_.bytes().subspan(i * kReadBytes, kReadBytes), 0};
@@ -41,12 +42,13 @@ class GpuRuntime : public Runtime {
   Arena::Poison poison() const override { return poison_device; }
 
   void upload(void* to, std::span<const std::byte> from) override {
+    if (from.size() <= kScalarBytes) return scalars_.upload(engine_.stream(), to, from);
     // Only the first batches of a phase are larger than any before.
-    if (from.size() > uploads_.slot_bytes()) {
+    if (from.size() > batches_.slot_bytes()) {
       engine_.synchronise();
-      uploads_ = UploadRing(from.size());
+      batches_ = UploadRing(from.size(), kBatchSlots, true);
     }
-    uploads_.upload(engine_.stream(), to, from);
+    batches_.upload(engine_.stream(), to, from);
   }
 
   void run(int key, const std::function<void()>& ops) override {
@@ -105,7 +107,7 @@ class GpuRuntime : public Runtime {
     return 2.0 * kCopies * double(from.bytes().size()) / (double(milliseconds) * 1e-3);
   }
 
-  size_t library_bytes() const override { return engine_.library_bytes(); }
+  size_t library_bytes() const override { return engine_.library_bytes() + batches_.device_bytes(); }
   size_t driver_bytes() const override {
     size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "asking for free memory");
@@ -113,7 +115,7 @@ class GpuRuntime : public Runtime {
   }
 
  private:
-  static constexpr size_t kFirstSlotBytes = 64 * 1024;
+  static constexpr size_t kScalarBytes = 16 * 1024, kFirstBatchBytes = 64 * 1024, kBatchSlots = 8;
   static constexpr size_t kCopyBytes = size_t{1} << 30;  // far beyond any cache
   struct Captured {
     int runs = 0;
@@ -128,7 +130,7 @@ class GpuRuntime : public Runtime {
   bool capture_;
   Engine engine_;
   DeviceMemory slab_;
-  UploadRing uploads_;
+  UploadRing scalars_, batches_;
   std::map<int, Captured> captured_;
   PinnedMemory read_memory_;
   std::array<Slot, kReadsInFlight> reads_;

@@ -8,25 +8,26 @@
 
 namespace gradmill::cuda {
 
-UploadRing::UploadRing(size_t bytes)
+UploadRing::UploadRing(size_t bytes, size_t slots, bool staged)
     : slot_bytes_(align_up(bytes)),
-      host_(kSlots * slot_bytes_),
-      device_(kSlots * slot_bytes_),
+      host_(slots * slot_bytes_),
+      device_(staged ? slots * slot_bytes_ : 0),
       stream_(make_stream()),
-      arrived_(make_event()) {
-  for (size_t i = 0; i < kSlots; ++i) {
+      arrived_(make_event()),
+      slots_(slots) {
+  for (size_t i = 0; i < slots; ++i) {
     slots_[i].free = make_event();
     slots_[i].host = host_.bytes().data() + i * slot_bytes_;
-    slots_[i].device = device_.bytes().data() + i * slot_bytes_;
+    if (staged) slots_[i].device = device_.bytes().data() + i * slot_bytes_;
   }
 }
 
 void UploadRing::upload(cudaStream_t stream, void* to, std::span<const std::byte> from) {
   assert(from.size() <= slot_bytes_);
-  Slot& slot = slots_[next_++ % kSlots];
+  Slot& slot = slots_[next_++ % slots_.size()];
   check(cudaEventSynchronize(slot.free.get()), "waiting for an upload");
   std::memcpy(slot.host, from.data(), from.size());
-  if (from.size() <= kDirectBytes) {
+  if (slot.device == nullptr) {
     check(cudaMemcpyAsync(to, slot.host, from.size(), cudaMemcpyHostToDevice, stream), "uploading");
   } else {
     // The slow way across the bus happens beside the ops; only the copy within the device stands in their line.

@@ -94,9 +94,10 @@ struct Row {
     }
   }
 
-  // All packs of this thread into shared memory, without a detour through registers: a whole row is on its way at once.
-  __device__ void keep(Pack<N>* kept) const {
-    for (int p = threadIdx.x; p < packs; p += blockDim.x) {
+  // This thread's of the first `count` packs into shared memory, without a detour through registers: all of them are on
+  // their way at once.
+  __device__ void keep(Pack<N>* kept, int count) const {
+    for (int p = threadIdx.x; p < count; p += blockDim.x) {
       __pipeline_memcpy_async(kept + p, body + p * kPack, sizeof(Pack<N>));
     }
     __pipeline_commit();
@@ -109,6 +110,7 @@ struct Problem {
   N* logits;
   int64_t stride;
   int size;
+  int room;  // packs that shared memory holds
   const int32_t* targets;
   float* losses;
   bool write_grad;
@@ -124,8 +126,8 @@ __device__ void clear(const Row<N>& row) {
 }
 
 // Registers for three blocks of 512 threads on a multiprocessor, or one of 1024.
-// kKeep: the packs are copied to shared memory; each thread looks at its own only. Otherwise the gradient's pass reads
-// them again, mostly from the L2 cache.
+// kKeep: packs are copied to shared memory, as far as there is room; each thread looks at its own only. What is not
+// there is read again by the gradient's pass, mostly from the L2 cache.
 template <class N, bool kKeep, int kMaxThreads>
 __global__ void __maxnreg__(kMaxThreads == 512 ? 40 : 64) cross_entropy_kernel(const Problem<N> problem) {
   constexpr int kPack = Pack<N>::kSize;
@@ -143,9 +145,10 @@ __global__ void __maxnreg__(kMaxThreads == 512 ? 40 : 64) cross_entropy_kernel(c
   }
   const float chosen = cuda::to_float(logits[target]);
 
-  if constexpr (kKeep) row.keep(kept);
+  const int count = kKeep ? min(row.packs, problem.room) : 0;
+  if constexpr (kKeep) row.keep(kept, count);
   constexpr int kBatch = kKeep ? 2 : 3;
-  const auto load = [&](int p) { return kKeep ? kept[p] : Pack<N>::load(row.body + p * kPack); };
+  const auto load = [&](int p) { return p < count ? kept[p] : Pack<N>::load(row.body + p * kPack); };
   const float edge[1] = {row.edge != nullptr ? cuda::to_float(*row.edge) : -INFINITY};
   ExpSum<N> total;
   total.add(edge);
@@ -203,9 +206,11 @@ __global__ void __launch_bounds__(kSumThreads)
 template <Device D, class T>
 void cross_entropy(ExecContext& ctx, const CrossEntropyArgs& args) {
   using N = cuda::Native<T>;
+  const size_t limit = shared_limit(ctx.device.compute_capability);
   const Problem<N> problem{.logits = cuda::native<T>(args.logits),
                            .stride = args.logits.row_stride,
                            .size = static_cast<int>(args.logits.cols()),
+                           .room = static_cast<int>(limit / sizeof(Pack<N>)),
                            .targets = args.targets.ptr<int32_t>(),
                            .losses = args.losses.ptr<float>(),
                            .write_grad = args.write_grad,
@@ -220,13 +225,11 @@ void cross_entropy(ExecContext& ctx, const CrossEntropyArgs& args) {
     return cuda::LaunchConfig(rows, threads, cuda::stream_of(ctx), shared);
   };
   const size_t bytes = static_cast<size_t>(packs) * 16;
-  const size_t limit = shared_limit(ctx.device.compute_capability);
   if (args.write_grad && 2 * bytes <= limit) {
     cuda::launch(config(512, bytes), cross_entropy_kernel<N, true, 512>, problem);
-  } else if (args.write_grad && bytes <= limit) {
-    cuda::launch(config(1024, bytes), cross_entropy_kernel<N, true, 1024>, problem);
   } else if (args.write_grad) {
-    cuda::launch(config(1024, 0), cross_entropy_kernel<N, false, 1024>, problem);
+    const size_t room = static_cast<size_t>(problem.room) * sizeof(Pack<N>);
+    cuda::launch(config(1024, std::min(bytes, room)), cross_entropy_kernel<N, true, 1024>, problem);
   } else {
     cuda::launch(config(512, 0), cross_entropy_kernel<N, false, 1024>, problem);
   }
