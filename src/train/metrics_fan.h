@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics to files and screen: the screen sees every step, files every n-th and all that is rare.
+// Metrics to files and screen: the screen sees every step, files every n-th, the last one, and all that is rare.
 #pragma once
+
+#include <optional>
 
 #include "metrics/record.h"
 
@@ -14,7 +16,9 @@ class MetricsFan final : public MetricsSink {
 
   void hparams(const Hparams& values) override { files_.hparams(values); }
   void step(const StepMetrics& metrics) override {
-    if (metrics.step % every_steps_ == 0 || !metrics.finite) files_.step(metrics);
+    const bool write = metrics.step % every_steps_ == 0 || !metrics.finite;
+    if (write) files_.step(metrics);
+    unwritten_ = write ? std::nullopt : std::optional(metrics);
     if (screen_ != nullptr) screen_->step(metrics);
   }
   void eval(const EvalMetrics& metrics) override {
@@ -33,6 +37,8 @@ class MetricsFan final : public MetricsSink {
     both([&](MetricsSink& sink) { sink.rewind(step); });
   }
   void finish(const RunSummary& summary) override {
+    // An interrupted run goes on: its files must not differ from those of one that was not.
+    if (unwritten_ && summary.status == RunStatus::completed) files_.step(*unwritten_);
     both([&](MetricsSink& sink) { sink.finish(summary); });
   }
   void flush() override { files_.flush(); }
@@ -47,6 +53,7 @@ class MetricsFan final : public MetricsSink {
   MetricsSink& files_;
   MetricsSink* screen_;
   int64_t every_steps_;
+  std::optional<StepMetrics> unwritten_;
 };
 
 }  // namespace gradmill

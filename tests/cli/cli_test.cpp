@@ -127,6 +127,15 @@ TEST_F(CliTest, ARunFromTrainingToText) {
   EXPECT_NE(compare.output.find("training.seed"), std::string::npos) << compare.output;
 }
 
+TEST_F(CliTest, AShortRunsLastStepIsInItsFiles) {
+  const Outcome run = gradmill(std::string("train checkpoint.dir=run ") + kTinyRun +
+                               "training.steps=7 logging.every_steps=50 eval.every_steps=0");
+  EXPECT_EQ(run.code, 0) << run.output;
+  std::ifstream file(folder_ / "work/run/metrics.jsonl");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_NE(text.find("grad_norm"), std::string::npos) << text;
+}
+
 TEST_F(CliTest, ResumeSaysWhatChanged) {
   EXPECT_EQ(gradmill(std::string("train checkpoint.dir=run ") + kTinyRun).code, 0);
   const Outcome again = gradmill(std::string("train checkpoint.dir=run ") + kTinyRun);
