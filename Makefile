@@ -8,7 +8,7 @@ HAS_NVCC = $(shell command -v nvcc)
 HAS_GPU  = $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes || { test -e /dev/nvidia0 && echo yes; })
 CUDA    ?= $(if $(HAS_NVCC),$(if $(HAS_GPU),on,off),off)
 
-.PHONY: all setup configure build train train-preset test test-slow test-gpu sanitize bench dist clean
+.PHONY: all setup configure build train train-preset test test-slow test-gpu sanitize sanitize-gpu bench bench-gpu dist clean
 
 all: build
 
@@ -44,6 +44,11 @@ test-gpu:
 	  $(MAKE) --no-print-directory build PRESET=cuda && ctest --test-dir build-cuda --output-on-failure -L gpu; \
 	else echo "test-gpu: SKIPPED, nothing was tested: nvcc is not on the PATH (CUDA 13 has it)"; fi
 
+# The ops under compute-sanitizer: memory, races, uninitialised reads.
+sanitize-gpu: PRESET=cuda
+sanitize-gpu: build
+	@SANITIZE=on tools/gpu_check.sh build-cuda build-cuda
+
 # The whole suite under AddressSanitizer with UBSan, then ThreadSanitizer.
 sanitize:
 	@$(MAKE) test PRESET=asan
@@ -53,6 +58,10 @@ sanitize:
 PYTHON ?= python3
 bench: build
 	@$(PYTHON) bench/compare_cpu.py --python $(PYTHON)
+
+bench-gpu: PRESET=cuda
+bench-gpu: build
+	@$(PYTHON) bench/compare_gpu.py --binary build-cuda/gradmill --python $(PYTHON) --set compile.mode=max-autotune
 
 # dist/: the binary with CUDA and the libraries it needs, for machines that have no compiler. TESTS=on adds the tests, or
 # TESTS="ops_test cuda_test" some of them; DIST_CUDA=on adds cuBLASLt and cuDNN. PRESET=cuda-all is for every GPU.

@@ -1,14 +1,40 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# gpu_check.sh DIST [OUT]: the GPU tests of a folder made by `make dist TESTS=...`, a line each; logs go to OUT.
+# gpu_check.sh FOLDER [OUT]: the GPU tests of FOLDER/tests (a build folder, or one made by `make dist TESTS=on`), a line
+# each; logs go to OUT. SANITIZE=on runs the ops under compute-sanitizer instead: memcheck, and racecheck and initcheck on
+# our own kernels, all at the same time.
 set -uo pipefail
-dist=$1
+folder=$1
 out=${2:-.}
 export GRADMILL_GOLDENS=${GRADMILL_GOLDENS:-$(dirname "$0")/../tests/goldens}
 status=0
+
+summary() { echo "$1: $(grep -E '^\[  PASSED|ERROR SUMMARY|RACECHECK SUMMARY' "$2" | tail -2 | tr '\n' ' ')"; }
+
+sanitize() {  # tool, gtest filter, further options
+  local log="$out/$1.txt" tool=$1 filter=$2
+  shift 2
+  compute-sanitizer --tool "$tool" --error-exitcode 1 "$@" "$folder/tests/ops_test" --gtest_filter="$filter" >"$log" 2>&1
+  local code=$?
+  summary "$tool" "$log"
+  return $code
+}
+
+if [ "${SANITIZE:-off}" = on ]; then
+  # The rest repeats the same kernels hundreds of times.
+  filter='*cuda*-*CentralDifferences*:*BitsDoNotDepend*:*LargeVocab*'
+  libraries=(--kernel-name-exclude kernel_substring=cudnn --kernel-name-exclude kernel_substring=nvjet
+    --kernel-name-exclude kernel_substring=cutlass --kernel-name-exclude kernel_substring=cublas)
+  sanitize memcheck "$filter" & jobs=($!)
+  sanitize racecheck "$filter" "${libraries[@]}" & jobs+=($!)
+  sanitize initcheck "$filter" "${libraries[@]}" & jobs+=($!)
+  for job in "${jobs[@]}"; do wait "$job" || status=1; done
+  exit $status
+fi
+
 for test in ops_test models_test cuda_test train_test; do
-  "$dist/tests/$test" --gtest_filter='*cuda*' >"$out/$test.txt" 2>&1 || status=1
-  echo "$test: $(grep -E '^\[  PASSED' "$out/$test.txt")"
+  "$folder/tests/$test" --gtest_filter='*cuda*' >"$out/$test.txt" 2>&1 || status=1
+  summary "$test" "$out/$test.txt"
   grep -E '^\[  FAILED' "$out/$test.txt" | sort -u | head -20
 done
 exit $status
