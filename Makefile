@@ -45,8 +45,8 @@ test-gpu:
 	else echo "test-gpu: SKIPPED, nothing was tested: nvcc is not on the PATH (CUDA 13 has it)"; fi
 
 # The ops under compute-sanitizer: memory, races, uninitialised reads.
-sanitize-gpu: PRESET=cuda
-sanitize-gpu: build
+sanitize-gpu:
+	@$(MAKE) --no-print-directory build PRESET=cuda
 	@SANITIZE=on tools/gpu_check.sh build-cuda build-cuda
 
 # The whole suite under AddressSanitizer with UBSan, then ThreadSanitizer.
@@ -59,8 +59,8 @@ PYTHON ?= python3
 bench: build
 	@$(PYTHON) bench/compare_cpu.py --python $(PYTHON)
 
-bench-gpu: PRESET=cuda
-bench-gpu: build
+bench-gpu:
+	@$(MAKE) --no-print-directory build PRESET=cuda
 	@$(PYTHON) bench/compare_gpu.py --binary build-cuda/gradmill --python $(PYTHON) --set compile.mode=max-autotune
 
 # dist/: the binary with CUDA and the libraries it needs, for machines that have no compiler. TESTS=on adds the tests, or
