@@ -3,14 +3,15 @@
 # Installs what the build needs and this machine lacks. Does nothing, and needs no network, when all of it is here.
 set -euo pipefail
 
-packages=(g++ cmake ninja-build libdnnl-dev libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libgtest-dev)
+packages=(g++ cmake ninja-build libdnnl-dev libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libgtest-dev
+  libsimdjson-dev libutf8proc-dev libzstd-dev zlib1g-dev)
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   cat <<TEXT
 This is not a Debian-like system, so nothing was installed. The build needs, by their Debian names:
   ${packages[*]}
-On Fedora: gcc-c++ cmake ninja-build onednn-devel highway-devel fmt-devel cli11-devel json-devel yaml-cpp-devel gtest-devel
-On Arch:   gcc cmake ninja onednn highway fmt cli11 nlohmann-json yaml-cpp gtest
+On Fedora: gcc-c++ cmake ninja-build onednn-devel highway-devel fmt-devel cli11-devel json-devel yaml-cpp-devel utf8proc-devel gtest-devel simdjson-devel libzstd-devel zlib-devel
+On Arch:   gcc cmake ninja onednn highway fmt cli11 nlohmann-json yaml-cpp libutf8proc gtest simdjson zstd zlib
 TEXT
   exit 0
 fi

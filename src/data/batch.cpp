@@ -10,16 +10,20 @@
 
 namespace gradmill {
 
-MicroBatch make_micro_batch(std::span<const int32_t> tokens, std::span<const Window> windows, int64_t max_seqs,
-                            int64_t context) {
-  assert(static_cast<int64_t>(windows.size()) <= max_seqs);
-  const auto capacity = static_cast<size_t>(token_capacity(max_seqs * context));
+MicroBatch empty_micro_batch(int64_t num_tokens, int64_t max_seqs) {
+  const auto capacity = static_cast<size_t>(token_capacity(num_tokens));
   MicroBatch batch;
   batch.tokens.assign(capacity, 0);
   batch.targets.assign(capacity, kPaddingTarget);
   batch.positions.assign(capacity, 0);
-  batch.cu_seqlens.reserve(static_cast<size_t>(max_seqs) + 1);
-  batch.cu_seqlens.push_back(0);
+  batch.cu_seqlens.assign(static_cast<size_t>(max_seqs) + 1, 0);
+  return batch;
+}
+
+MicroBatch make_micro_batch(std::span<const int32_t> tokens, std::span<const Window> windows, int64_t max_seqs,
+                            int64_t context) {
+  assert(static_cast<int64_t>(windows.size()) <= max_seqs);
+  MicroBatch batch = empty_micro_batch(max_seqs * context, max_seqs);
   int64_t row = 0;
   for (const Window& window : windows) {
     assert(window.begin >= 0 && window.length >= 1 && window.length <= context);
@@ -29,10 +33,9 @@ MicroBatch make_micro_batch(std::span<const int32_t> tokens, std::span<const Win
     std::copy_n(from + 1, window.length, batch.targets.begin() + row);
     std::iota(batch.positions.begin() + row, batch.positions.begin() + row + window.length, 0);
     row += window.length;
-    batch.cu_seqlens.push_back(static_cast<int32_t>(row));
+    batch.cu_seqlens[static_cast<size_t>(++batch.num_seqs)] = static_cast<int32_t>(row);
   }
-  batch.cu_seqlens.resize(static_cast<size_t>(max_seqs) + 1, static_cast<int32_t>(row));
-  batch.num_seqs = static_cast<int64_t>(windows.size());
+  std::fill(batch.cu_seqlens.begin() + batch.num_seqs + 1, batch.cu_seqlens.end(), static_cast<int32_t>(row));
   batch.num_targets = row;
   return batch;
 }

@@ -11,8 +11,8 @@ namespace gradmill {
 // A row without a target: no loss, no gradient. The value that ops/cross_entropy.h ignores.
 inline constexpr int32_t kPaddingTarget = -100;
 
-// N rows, N = token_capacity(max_seqs * context). Rows behind the last sequence are padding: token 0, position 0,
-// target kPaddingTarget.
+// N rows, padded to a multiple of kTokenPadding, and room for max_seqs sequences, which lie one after the other from
+// row 0. Rows behind the last one are padding: token 0, position 0, target kPaddingTarget.
 struct MicroBatch {
   std::vector<int32_t> tokens;      // (N)
   std::vector<int32_t> targets;     // (N) the token behind each token
@@ -20,7 +20,7 @@ struct MicroBatch {
   std::vector<int32_t> cu_seqlens;  // (max_seqs + 1) first row of each sequence; unused entries repeat the last
   int64_t num_seqs = 0;
   int64_t num_targets = 0;
-  int64_t token_base = 0;  // first row's index in the effective batch: sequences before it * context
+  int64_t token_base = 0;  // first row's index in the effective batch: the tokens before it
 };
 
 struct StepBatch {
@@ -35,7 +35,11 @@ struct Window {
   int64_t length = 0;
 };
 
-// One sequence a window, in order. At most max_seqs windows, none longer than context.
+// Padding alone, with room for num_tokens tokens.
+MicroBatch empty_micro_batch(int64_t num_tokens, int64_t max_seqs);
+
+// One sequence a window, in order. At most max_seqs windows, none longer than context; room for max_seqs * context
+// tokens.
 MicroBatch make_micro_batch(std::span<const int32_t> tokens, std::span<const Window> windows, int64_t max_seqs,
                             int64_t context);
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/file_handle.h"
+#include "data/descriptor.h"
 #include "data/file_io.h"
 #include "data/sha256.h"
 
@@ -41,7 +41,7 @@ struct ToolResult {
   std::string errors;
 };
 
-std::string contents(const FileHandle& memory) {
+std::string contents(const Descriptor& memory) {
   std::string bytes;
   std::array<char, 1 << 16> buffer;
   for (off_t at = 0;; at = static_cast<off_t>(bytes.size())) {
@@ -53,7 +53,7 @@ std::string contents(const FileHandle& memory) {
 
 // Nothing if the tool is not installed.
 std::optional<ToolResult> run_tool(std::vector<std::string> arguments) {
-  const FileHandle output(::memfd_create("output", MFD_CLOEXEC)), errors(::memfd_create("errors", MFD_CLOEXEC));
+  const Descriptor output(::memfd_create("output", MFD_CLOEXEC)), errors(::memfd_create("errors", MFD_CLOEXEC));
   if (!output.is_open() || !errors.is_open()) throw std::system_error(errno, std::generic_category(), "memfd_create");
   SpawnActions actions;
   ::posix_spawn_file_actions_addopen(actions.get(), STDIN_FILENO, "/dev/null", O_RDONLY, 0);

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "core/error.h"
-#include "data/file_handle.h"
+#include "data/descriptor.h"
 
 namespace gradmill {
 namespace {
@@ -52,14 +52,14 @@ class TemporaryFile {
 
  private:
   std::string name_;
-  FileHandle handle_;
+  Descriptor handle_;
   bool renamed_ = false;
 };
 
 }  // namespace
 
 std::string read_bytes(const std::filesystem::path& path, int64_t max_bytes) {
-  const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info {};
   if (!file.is_open() || ::fstat(file.get(), &info) != 0) throw file_error("read", path, errno);
   if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode)) {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileHandle: an open file descriptor that closes itself.
+// Descriptor: an open file descriptor that closes itself.
 #pragma once
 
 #include <unistd.h>
 
 namespace gradmill {
 
-class FileHandle {
+class Descriptor {
  public:
-  explicit FileHandle(int descriptor) : descriptor_(descriptor) {}
-  ~FileHandle() {
+  explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
+  ~Descriptor() {
     if (is_open()) ::close(descriptor_);
   }
-  FileHandle(const FileHandle&) = delete;
-  FileHandle& operator=(const FileHandle&) = delete;
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
 
   bool is_open() const { return descriptor_ >= 0; }
   int get() const { return descriptor_; }

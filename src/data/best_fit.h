@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Best-fit-decreasing bin packing of lengths that are small whole numbers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace gradmill {
+
+// The bin of each length. Lengths are in [1, capacity]; a bin takes at most max_items of them. Longer ones go first,
+// each into the bin with the least room that still takes it. Depends on the arguments alone; O(lengths + capacity).
+struct BinPacking {
+  std::vector<int32_t> bin_of;
+  int32_t num_bins = 0;
+};
+BinPacking best_fit_decreasing(std::span<const int32_t> lengths, int32_t capacity, int32_t max_items);
+
+}  // namespace gradmill

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// TokenShardWriter: documents into a new token shard.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "checkpoint/output_file.h"
+#include "data/token_shard.h"
+
+namespace gradmill {
+
+// The shard is under its name once finish() returns; until then, and after any failure, whatever was there before is.
+// Holds one block of tokens and eight bytes a document in memory. Throws FileError where the disk fails.
+class TokenShardWriter {
+ public:
+  // The folder must exist. Ids take two bytes where the vocabulary allows it, else four. Throws a usage_error for a
+  // vocabulary that is empty or has more than 2^31 - 1 entries.
+  TokenShardWriter(const std::filesystem::path& path, const VocabId& vocab, FileOps& ops = real_file_ops());
+  TokenShardWriter(const TokenShardWriter&) = delete;
+  TokenShardWriter& operator=(const TokenShardWriter&) = delete;
+  ~TokenShardWriter();
+
+  // Throws a data_error for an id outside the vocabulary; the document is then not added.
+  void add_document(std::span<const int32_t> tokens);
+  int64_t num_tokens() const { return static_cast<int64_t>(num_tokens_); }
+  int64_t num_documents() const { return static_cast<int64_t>(ends_.size()); }
+  // Everything is on the disk, under its name. Nothing may follow.
+  void finish();
+
+ private:
+  template <class T>
+  void append_tokens(std::span<const int32_t> tokens);
+  void append(std::span<const std::byte> bytes);
+  void flush_block();
+
+  FileOps& ops_;
+  std::filesystem::path path_, temporary_;
+  VocabId vocab_;
+  OutputFile file_;
+  std::vector<std::byte> block_;  // not yet written: less than a block
+  std::vector<uint64_t> ends_;
+  std::vector<uint32_t> checksums_;
+  uint64_t token_bytes_, num_tokens_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace gradmill

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tokens of a byte-level vocabulary: ids, and the bytes that they stand for.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+
+namespace gradmill {
+
+// Tokens are kept as bytes, not as their spelling, so that encoding and decoding never map characters. A token that is
+// no spelling of bytes (`<|end of text|>` with its spaces, "日本") is kept as it is and stands for itself.
+class Vocabulary {
+ public:
+  // `largest_id` bounds the ids that add() may get.
+  explicit Vocabulary(TokenId largest_id) : entries_(static_cast<size_t>(largest_id) + 1) {}
+
+  // False where the id or the token is taken already.
+  bool add(TokenId id, std::string_view token);
+
+  int64_t size() const { return static_cast<int64_t>(entries_.size()); }
+  bool has(TokenId id) const { return id >= 0 && id < size() && entries_[static_cast<size_t>(id)].used; }
+  std::optional<std::string> token(TokenId id) const;
+  std::optional<TokenId> id(std::string_view token) const;
+  // has(id) must hold.
+  const std::string& bytes(TokenId id) const { return entries_[static_cast<size_t>(id)].bytes; }
+  bool is_literal(TokenId id) const { return entries_[static_cast<size_t>(id)].literal; }
+  // The token that spells these bytes.
+  std::optional<TokenId> id_of_bytes(std::string_view bytes) const;
+
+ private:
+  struct Entry {
+    std::string bytes;
+    bool used = false;
+    bool literal = false;
+  };
+  using Index = std::unordered_map<std::string_view, TokenId>;  // into entries_, which never moves
+
+  std::vector<Entry> entries_;
+  Index spelt_, literal_;
+};
+
+}  // namespace gradmill
