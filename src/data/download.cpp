@@ -3,6 +3,7 @@
 #include "data/download.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -22,6 +23,25 @@ extern char** environ;
 
 namespace gradmill {
 namespace {
+
+// Blocked signals would be inherited, and Ctrl-C not end the tool.
+class SpawnAttributes {
+ public:
+  SpawnAttributes() {
+    sigset_t none;
+    sigemptyset(&none);
+    ::posix_spawnattr_init(&attributes_);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+  }
+  ~SpawnAttributes() { ::posix_spawnattr_destroy(&attributes_); }
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+  posix_spawnattr_t* get() { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
 
 class SpawnActions {
  public:
@@ -63,7 +83,7 @@ std::optional<ToolResult> run_tool(std::vector<std::string> arguments) {
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   pid_t process = 0;
-  const int failure = ::posix_spawnp(&process, argv[0], actions.get(), nullptr, argv.data(), environ);
+  const int failure = ::posix_spawnp(&process, argv[0], actions.get(), SpawnAttributes().get(), argv.data(), environ);
   if (failure == ENOENT || failure == EACCES) return std::nullopt;
   if (failure != 0) throw std::system_error(failure, std::generic_category(), arguments[0]);
   ToolResult result{};

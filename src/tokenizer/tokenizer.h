@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-namespace gradmill {
+#include "tokenizer/token_id.h"
 
-using TokenId = int32_t;
+namespace gradmill {
 
 struct EncodeOptions {
   bool parse_special = true;  // false: the text of a special token is ordinary text, as in what a user typed

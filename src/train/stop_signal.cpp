@@ -5,29 +5,43 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <mutex>
+#include <thread>
 
 #include "core/error.h"
 
 namespace gradmill {
 namespace {
 
-// A signal handler can reach nothing but a global.
 std::atomic<int> received{0};
-static_assert(std::atomic<int>::is_always_lock_free);
 
-extern "C" void on_signal(int signal) {
-  if (signal == SIGINT && received.load() == SIGINT) _exit(static_cast<int>(ExitCode::interrupted));
-  received.store(signal);
+sigset_t stop_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals, signal);
+  return signals;
+}
+
+[[noreturn]] void wait_for_signals() {
+  const sigset_t signals = stop_signals();
+  while (true) {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0) continue;
+    if (signal == SIGINT && received.load() == SIGINT) _exit(static_cast<int>(ExitCode::interrupted));
+    received.store(signal);
+  }
 }
 
 }  // namespace
 
+// One thread waits for the signals and every other blocks them. A handler would not do: it runs on the stack of
+// whatever thread it meets, and oneDNN's kernels lend the stack register to other work, so that the frame of a signal
+// would overwrite the heap.
 void StopSignal::install() {
-  struct sigaction action = {};
-  action.sa_handler = on_signal;
-  sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
-  for (int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
+  const sigset_t signals = stop_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // threads started from here on inherit it
+  static std::once_flag started;
+  std::call_once(started, [] { std::thread(wait_for_signals).detach(); });
 }
 
 bool StopSignal::requested() { return received.load() != 0; }

@@ -6,7 +6,8 @@ namespace gradmill {
 
 class StopSignal {
  public:
-  // From here on the three signals set the flag; a second SIGINT ends the process at once (exit code 130).
+  // From here on the three signals set the flag; a second SIGINT ends the process at once (exit code 130). Call it
+  // before other threads are started: those of before can still be struck by a signal.
   static void install();
   static bool requested();
   // The name of the signal that came, or an empty text.
