@@ -15,6 +15,7 @@ struct LaunchConfig {
   cudaStream_t stream;
   size_t shared_bytes;
   std::source_location where;
+  unsigned cluster = 1;  // neighbouring blocks that run together: more than one from compute capability 9.0 on
 
   LaunchConfig(dim3 grid_dim, dim3 block_dim, cudaStream_t on, size_t dynamic_shared = 0,
                std::source_location at = std::source_location::current())
@@ -38,6 +39,11 @@ void launch(const LaunchConfig& config, void (*kernel)(Params...), Args&&... arg
   native.blockDim = config.block;
   native.dynamicSmemBytes = config.shared_bytes;
   native.stream = config.stream;
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {config.cluster, 1, 1};
+  native.attrs = &cluster;
+  native.numAttrs = config.cluster > 1 ? 1 : 0;
   check(cudaLaunchKernelEx(&native, kernel, static_cast<Params>(args)...), "kernel launch", config.where);
 }
 

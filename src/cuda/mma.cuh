@@ -117,6 +117,22 @@ __device__ inline void wait_for_copies() {
 #endif
 }
 
+// Closes a group of this thread's copies; then waits for all groups but the last kLeft.
+__device__ inline void commit_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int kLeft>
+__device__ inline void wait_for_groups() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
+#endif
+}
+
+// Asks for the line of 128 bytes at `from`, which is to be read soon.
+__device__ inline void prefetch(const void* from) { asm volatile("prefetch.global.L2 [%0];" ::"l"(from)); }
+
 // 2 ulp, flushes denormals: for weights that become 16-bit.
 __device__ inline float exp2_fast(float x) {
   float y;

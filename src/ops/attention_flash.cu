@@ -247,6 +247,9 @@ void flash_forward(ExecContext& ctx, const AttentionArgs& args) {
                                {args.lse.data, 1, args.lse.row_stride, args.lse.cols(), int(args.heads), 4, end}});
   }
   if (args.seq.max_seqs == 0) return;
+  if constexpr (!std::is_same_v<T, float>) {
+    if (flash::short_forward<T>(ctx, args)) return;
+  }
   flash::visit_width(args.head_dim, [&]<int D>() {
     if constexpr (!std::is_same_v<T, float>) {
       if (flash::has_matrix_units<T>(ctx, flash::ForwardShape<D, false>::kBytes)) {

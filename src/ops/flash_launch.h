@@ -18,7 +18,11 @@ void simt_forward(ExecContext& ctx, const AttentionArgs& args);
 template <class T>
 void simt_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& delta);
 
-// Backward of short sequences in one kernel. False, and nothing is done, where it does not fit.
+// Short sequences: a block has all keys of a head, and the backward is one kernel. False, and nothing is done, where
+// they do not fit.
+bool is_short(const ExecContext& ctx, const AttentionArgs& args);
+template <class T>
+bool short_forward(ExecContext& ctx, const AttentionArgs& args);
 template <class T>
 bool short_backward(ExecContext& ctx, const AttentionGradArgs& args);
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms on CUDA, backward: rows in registers, and the sums over rows too, until a block has done its chunk.
+// Norms on CUDA, backward: rows in shared memory, the next ones on their way there, and the sums over rows in registers
+// until a block has done its chunk.
+#include <cuda_pipeline.h>
+
 #include "cuda/partials.cuh"
+#include "cuda/shared_limit.h"
 #include "ops/norm_rows.cuh"
 
 namespace gradmill {
@@ -23,9 +27,8 @@ struct BackwardRows {
   float *dweight, *dbias;  // (chunks, cols), or null
   int rows, cols, chunk_rows;
   float weight_offset;
-  bool centered;
-  uint32_t zero;  // always 0; see keep_packed
-  N* y;           // or null
+  bool centered, two_stages;
+  N* y;  // or null
   int64_t y_stride;
   const N* bias;  // or null
   N* dropped;     // or null
@@ -33,17 +36,6 @@ struct BackwardRows {
   const StepScalars* scalars;
   uint32_t dropout_site;
 };
-
-// Makes the compiler forget what it knows of the packs, with a zero that it does not know. It would keep them converted
-// to fp32 from one use to the next, in twice the registers; converting again costs an instruction.
-template <class N, int kPacks>
-__device__ void keep_packed(Packed<N> (&packs)[kPacks], uint32_t zero) {
-#pragma unroll
-  for (int p = 0; p < kPacks; ++p) {
-#pragma unroll
-    for (uint32_t& word : packs[p].words) word ^= zero;
-  }
-}
 
 // dx = residual + rstd * (g - mean(g) - n * mean(g * n)) with n the normalised row and g = dy * gain. As a row needs
 // it: residual - shift + g * rstd - centred * slope. Sums are pinned, so that all variants of a kernel give the same
@@ -58,74 +50,124 @@ struct RowGradient {
   }
 };
 
-// Adds the rows' sums of a block in order: those of pack p of all threads at a time.
+// Adds the rows' sums of a block in order: those of pack p of all threads at a time, in a `tile` of kSize floats a
+// thread.
 template <int kLanes, int kPacks, int kSize>
-__device__ void write_partials(const float (&sums)[kPacks][kSize], int cols, float* out) {
+__device__ void write_partials(const float (&sums)[kPacks][kSize], int cols, float* tile, float* out) {
   constexpr int kColumns = kLanes * kSize, kGroups = kBackwardThreads / kLanes;
-  __shared__ float tile[kGroups][kColumns];
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
 #pragma unroll
-    for (int i = 0; i < kSize; ++i) tile[threadIdx.x / kLanes][threadIdx.x % kLanes * kSize + i] = sums[p][i];
+    for (int i = 0; i < kSize; ++i) tile[static_cast<int>(threadIdx.x) * kSize + i] = sums[p][i];
     __syncthreads();
     for (int c = static_cast<int>(threadIdx.x); c < kColumns && p * kColumns + c < cols; c += kBackwardThreads) {
       float total = 0;
 #pragma unroll
-      for (int group = 0; group < kGroups; ++group) total += tile[group][c];
+      for (int group = 0; group < kGroups; ++group) total += tile[group * kColumns + c];
       out[p * kColumns + c] = total;
     }
     __syncthreads();
   }
 }
 
+// Rows in shared memory: each thread copies, and looks at, its own packs only, so that no barrier is needed.
+template <int kPacks>
+struct Stages {
+  static constexpr int kTensors = 3;
+  static constexpr size_t kBytes = size_t{kTensors} * kPacks * kBackwardThreads * sizeof(int4);  // of one
+  int4* memory;
+
+  __device__ int4* at(int stage, int tensor, int p) const {
+    return memory + ((stage * kTensors + tensor) * kPacks + p) * kBackwardThreads + threadIdx.x;
+  }
+  template <class N>
+  __device__ Packed<N> load(int stage, int tensor, int p) const {
+    return Packed<N>::load(reinterpret_cast<const N*>(at(stage, tensor, p)));
+  }
+  template <class N>
+  __device__ void store(int stage, int tensor, int p, const Packed<N>& pack) const {
+    *reinterpret_cast<uint4*>(at(stage, tensor, p)) = {pack.words[0], pack.words[1], pack.words[2], pack.words[3]};
+  }
+};
+
 // A block takes one chunk of rows, its groups of kLanes threads a row each in turn, and keeps the sums of dweight (and
 // dbias, and whatever else RMSNorm does not have: kFull) in registers all the while. 8 bytes a bf16 element leave time
-// for 55 instructions; it takes 20 to 30. 16 warps have 4.5 KB in flight each. kMore: y and dropped, if asked for.
+// for 55 instructions; it takes 20 to 30. While 16 warps work on their rows the next ones are on their way, if there is
+// memory for two `stages`: 86 KB with 896 columns, where an SM's share of the bandwidth needs 25.
+// kMore: y and dropped, if asked for.
 template <class N, int kLanes, int kPacks, bool kFull, bool kMore>
 __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(const BackwardRows<N> args) {
   constexpr int kSize = Packed<N>::kSize, kGroups = kBackwardThreads / kLanes, kSlab = kLanes * kSize;
+  enum Tensor { kValues, kDy, kResidual };
+  extern __shared__ int4 memory[];
   __shared__ float shared[2][2][kBackwardThreads / cuda::kWarpSize];
+  __shared__ RowStats row_stats[2][kBackwardThreads];  // a slot for each thread, as in `stages`
+  const Stages<kPacks> stages{memory};
   const int begin = static_cast<int>(blockIdx.x) * args.chunk_rows, end = min(begin + args.chunk_rows, args.rows);
   const int column = column_of<N, kLanes>(0);
   const float scale = 1.0f / static_cast<float>(args.cols);
-  float gain[kPacks][kSize] = {}, dweight[kPacks][kSize] = {}, dbias[kPacks][kSize] = {};
-  Packed<N> weight[kPacks] = {};  // instead of gain, when registers are short
-  constexpr bool kPackedGain = kFull && kMore && sizeof(N) < sizeof(float);
-#pragma unroll
-  for (int p = 0; p < kPacks; ++p) {
-    if (column + p * kSlab >= args.cols) continue;
-    weight[p] = Packed<N>::load(args.weight + column + p * kSlab);
-#pragma unroll
-    for (int i = 0; i < kSize; ++i) gain[p][i] = weight[p][i] + args.weight_offset;
-  }
-  const auto gain_at = [&](int p, int i) { return kPackedGain ? weight[p][i] + args.weight_offset : gain[p][i]; };
-  int turn = 0;
-  for (int first = begin; first < end; first += kGroups, turn ^= 1) {
-    const int row = first + static_cast<int>(threadIdx.x) / kLanes;
-    const auto present = [&](int p) { return row < end && column + p * kSlab < args.cols; };
+  const auto present = [&](int row, int p) { return row < end && column + p * kSlab < args.cols; };
+  const auto fetch = [&](int row, int stage) {
     const N* values_at = args.sum + row * args.sum_stride + column;
     const N* dy_at = args.dy + row * args.dy_stride + column;
     const N* residual_at = args.residual ? args.residual + row * args.residual_stride + column : nullptr;
-    Packed<N> values[kPacks] = {}, dy[kPacks] = {}, residual[kPacks] = {};
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      if (!present(p)) continue;
-      values[p] = Packed<N>::load_streaming(values_at + p * kSlab);
-      dy[p] = Packed<N>::load_streaming(dy_at + p * kSlab);
-      if (residual_at) residual[p] = Packed<N>::load_streaming(residual_at + p * kSlab);
+      if (!present(row, p)) continue;
+      __pipeline_memcpy_async(stages.at(stage, kValues, p), values_at + p * kSlab, sizeof(int4));
+      __pipeline_memcpy_async(stages.at(stage, kDy, p), dy_at + p * kSlab, sizeof(int4));
+      if (residual_at) __pipeline_memcpy_async(stages.at(stage, kResidual, p), residual_at + p * kSlab, sizeof(int4));
     }
-    if constexpr (kPackedGain) keep_packed(weight, args.zero);
+    RowStats& stats = row_stats[stage][threadIdx.x];
+    if (row < end) __pipeline_memcpy_async(&stats.rstd, args.rstd + row, sizeof(float));
+    if (kFull && args.centered && row < end) __pipeline_memcpy_async(&stats.mean, args.mean + row, sizeof(float));
+    __pipeline_commit();
+  };
+  const int group = static_cast<int>(threadIdx.x) / kLanes;
+  if (args.two_stages) fetch(begin + group, 0);
+
+  float gain[kPacks][kSize] = {}, dweight[kPacks][kSize] = {}, dbias[kPacks][kSize] = {};
+  constexpr bool kKeepGain = !kFull && !kMore;  // else registers are short, and the L1 cache has the weight
+  const auto weight_of = [&](int p) { return Packed<N>::load(args.weight + column + p * kSlab); };
+  if constexpr (kKeepGain) {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      if (column + p * kSlab >= args.cols) continue;
+      const Packed<N> weight = weight_of(p);
+#pragma unroll
+      for (int i = 0; i < kSize; ++i) gain[p][i] = weight[i] + args.weight_offset;
+    }
+  }
+  int turn = 0;
+  for (int first = begin; first < end; first += kGroups, turn ^= 1) {
+    const int row = first + group, stage = args.two_stages ? turn : 0;
+    fetch(args.two_stages ? row + kGroups : row, args.two_stages ? turn ^ 1 : 0);
+    if (args.two_stages) {
+      __pipeline_wait_prior(1);
+    } else {
+      __pipeline_wait_prior(0);
+    }
     RowStats stats{0, 0};
-    if (row < end) stats = {kFull && args.centered ? args.mean[row] : 0.0f, args.rstd[row]};
-    const auto centred = [&](int p, int i) { return kFull ? values[p][i] - stats.mean : values[p][i]; };
+    if (row < end) {
+      const RowStats& fetched = row_stats[stage][threadIdx.x];
+      stats = {kFull && args.centered ? fetched.mean : 0.0f, fetched.rstd};
+    }
+    const auto centred = [&](const Packed<N>& values, int i) { return kFull ? values[i] - stats.mean : values[i]; };
 
     float mean_g = 0, mean_gn = 0;  // sums, until they are scaled
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
+      Packed<N> values = {}, dy = {}, weight = {};  // a missing pack adds 0
+      const auto gain_at = [&](int i) { return kKeepGain ? gain[p][i] : weight[i] + args.weight_offset; };
+      if (present(row, p)) {
+        if constexpr (!kKeepGain) weight = weight_of(p);
+        values = stages.template load<N>(stage, kValues, p);
+        dy = stages.template load<N>(stage, kDy, p);
+      }
 #pragma unroll
       for (int i = 0; i < kSize; ++i) {
-        const float normal = centred(p, i) * stats.rstd, grad = dy[p][i];  // a missing pack has grad 0
-        const float g = grad * gain_at(p, i);
+        const float normal = centred(values, i) * stats.rstd, grad = dy[i];
+        const float g = grad * gain_at(i);
         mean_gn = fmaf(g, normal, mean_gn);
         dweight[p][i] = fmaf(grad, normal, dweight[p][i]);
         if constexpr (!kFull) continue;
@@ -137,40 +179,50 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
     mean_g = kFull && args.centered ? row_sum<kLanes>(mean_g, shared[turn][0]) * scale : 0.0f;
     mean_gn = row_sum<kLanes>(mean_gn, shared[turn][1]) * scale;
     const RowGradient gradient(stats.rstd, mean_g, mean_gn);
-    keep_packed(values, args.zero);
-    keep_packed(dy, args.zero);
-    if constexpr (kPackedGain) keep_packed(weight, args.zero);
+    // Packs are read again: to keep them converted to fp32 would take more registers than there are.
+    asm volatile("" ::: "memory");
     N* dx_at = args.dx + row * args.dx_stride + column;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      if (!present(p)) continue;
-      dy[p] = Packed<N>::of([&](int i) { return gradient(residual[p][i], dy[p][i] * gain_at(p, i), centred(p, i)); });
-      dy[p].store(dx_at + p * kSlab);
+      if (!present(row, p)) continue;
+      const auto values = stages.template load<N>(stage, kValues, p), dy = stages.template load<N>(stage, kDy, p);
+      Packed<N> residual = {}, weight = {};
+      if constexpr (!kKeepGain) weight = weight_of(p);
+      const auto gain_at = [&](int i) { return kKeepGain ? gain[p][i] : weight[i] + args.weight_offset; };
+      if (args.residual) residual = stages.template load<N>(stage, kResidual, p);
+      const auto dx =
+          Packed<N>::of([&](int i) { return gradient(residual[i], dy[i] * gain_at(i), centred(values, i)); });
+      dx.store(dx_at + p * kSlab);
+      if (kMore && args.dropped) stages.store(stage, kDy, p, dx);
     }
     if constexpr (kMore) {
       N* y_at = args.y + row * args.y_stride + column;
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
-        if (args.y == nullptr || !present(p)) continue;
+        if (args.y == nullptr || !present(row, p)) continue;
         const N* bias = args.bias ? args.bias + column + p * kSlab : nullptr;
+        const Packed<N> weight = weight_of(p);
         normalised(
-            values[p], stats, [&](int i) { return gain_at(p, i); }, bias)
+            stages.template load<N>(stage, kValues, p), stats, [&](int i) { return weight[i] + args.weight_offset; },
+            bias)
             .store(y_at + p * kSlab);
       }
-    }
-    if constexpr (kMore) {
       if (args.dropped == nullptr || row >= end) continue;
       const cuda::DropoutRule rule(*args.scalars, args.dropout_site);
       N* dropped_at = args.dropped + row * args.dropped_stride + column;
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
-        if (present(p)) dropped(rule, dy[p], row, column + p * kSlab).store(dropped_at + p * kSlab);
+        if (!present(row, p)) continue;
+        const auto dx = stages.template load<N>(stage, kDy, p);
+        dropped(rule, dx, row, column + p * kSlab).store(dropped_at + p * kSlab);
       }
     }
   }
+  __syncthreads();  // from here on the stages' memory is the sums'
+  float* tile = reinterpret_cast<float*>(memory);
   const int64_t offset = int64_t{blockIdx.x} * args.cols;
-  if (args.dweight) write_partials<kLanes>(dweight, args.cols, args.dweight + offset);
-  if (kFull && args.dbias) write_partials<kLanes>(dbias, args.cols, args.dbias + offset);
+  if (args.dweight) write_partials<kLanes>(dweight, args.cols, tile, args.dweight + offset);
+  if (kFull && args.dbias) write_partials<kLanes>(dbias, args.cols, tile, args.dbias + offset);
 }
 
 // Any width and alignment: a block walks the rows of its chunk one by one, its sums in memory.
@@ -218,6 +270,21 @@ __global__ void __launch_bounds__(kAnyThreads) norm_backward_any_kernel(const Ba
   }
 }
 
+// LayerNorm's sums of four packs would not fit the registers.
+constexpr int kMostFullPacks = 3;
+
+template <class N, int kLanes, int kPacks>
+auto backward_kernel(bool full, bool more) {
+  if constexpr (kPacks <= kMostFullPacks) {
+    if (full) {
+      return more ? norm_backward_kernel<N, kLanes, kPacks, true, true>
+                  : norm_backward_kernel<N, kLanes, kPacks, true, false>;
+    }
+  }
+  return more ? norm_backward_kernel<N, kLanes, kPacks, false, true>
+              : norm_backward_kernel<N, kLanes, kPacks, false, false>;
+}
+
 }  // namespace
 
 template <Device D, class T>
@@ -225,46 +292,48 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView&
   using N = cuda::Native<T>;
   const int64_t count = partials.shape[1], size = args.sum.cols(), num_rows = args.sum.rows();
   float* sums = partials.ptr<float>();
-  const BackwardRows<N> rows{.sum = cuda::native<T>(args.sum),
-                             .sum_stride = args.sum.row_stride,
-                             .dy = cuda::native<T>(args.dy),
-                             .dy_stride = args.dy.row_stride,
-                             .residual = optional<T>(args.dresidual),
-                             .residual_stride = args.dresidual.row_stride,
-                             .dx = cuda::native<T>(args.dx),
-                             .dx_stride = args.dx.row_stride,
-                             .weight = cuda::native<T>(args.weight),
-                             .mean = optional<float>(args.mean),
-                             .rstd = args.rstd.ptr<float>(),
-                             .dweight = args.dweight.defined() ? sums : nullptr,
-                             .dbias = args.dbias.defined() ? sums + count * size : nullptr,
-                             .rows = static_cast<int>(num_rows),
-                             .cols = static_cast<int>(size),
-                             .chunk_rows = static_cast<int>((num_rows + count - 1) / std::max<int64_t>(count, 1)),
-                             .weight_offset = args.weight_offset,
-                             .centered = args.kind == NormKind::layer,
-                             .zero = 0,
-                             .y = optional<T>(args.y.plain),
-                             .y_stride = args.y.plain.row_stride,
-                             .bias = optional<T>(args.bias),
-                             .dropped = optional<T>(args.dropped),
-                             .dropped_stride = args.dropped.row_stride,
-                             .scalars = ctx.scalars,
-                             .dropout_site = args.dropout_site};
+  BackwardRows<N> rows{.sum = cuda::native<T>(args.sum),
+                       .sum_stride = args.sum.row_stride,
+                       .dy = cuda::native<T>(args.dy),
+                       .dy_stride = args.dy.row_stride,
+                       .residual = optional<T>(args.dresidual),
+                       .residual_stride = args.dresidual.row_stride,
+                       .dx = cuda::native<T>(args.dx),
+                       .dx_stride = args.dx.row_stride,
+                       .weight = cuda::native<T>(args.weight),
+                       .mean = optional<float>(args.mean),
+                       .rstd = args.rstd.ptr<float>(),
+                       .dweight = args.dweight.defined() ? sums : nullptr,
+                       .dbias = args.dbias.defined() ? sums + count * size : nullptr,
+                       .rows = static_cast<int>(num_rows),
+                       .cols = static_cast<int>(size),
+                       .chunk_rows = static_cast<int>((num_rows + count - 1) / std::max<int64_t>(count, 1)),
+                       .weight_offset = args.weight_offset,
+                       .centered = args.kind == NormKind::layer,
+                       .two_stages = false,
+                       .y = optional<T>(args.y.plain),
+                       .y_stride = args.y.plain.row_stride,
+                       .bias = optional<T>(args.bias),
+                       .dropped = optional<T>(args.dropped),
+                       .dropped_stride = args.dropped.row_stride,
+                       .scalars = ctx.scalars,
+                       .dropout_site = args.dropout_site};
   if (num_rows == 0) return;
   const dim3 grid(static_cast<unsigned>(count));
   const bool packed = aligned<T>(args.sum) && aligned<T>(args.dy) && aligned<T>(args.dresidual) &&
                       aligned<T>(args.dx) && aligned<T>(args.weight) && aligned<T>(args.y.plain) &&
                       aligned<T>(args.bias) && aligned<T>(args.dropped);
-  const bool done = packed && with_row_shape(size / Packed<N>::kSize, [&]<int kLanes, int kPacks>() {
-                      const bool full = rows.centered || rows.dbias, more = rows.y || rows.dropped;
-                      const auto plain_kernel = full ? norm_backward_kernel<N, kLanes, kPacks, true, false>
-                                                     : norm_backward_kernel<N, kLanes, kPacks, false, false>;
-                      const auto more_kernel = full ? norm_backward_kernel<N, kLanes, kPacks, true, true>
-                                                    : norm_backward_kernel<N, kLanes, kPacks, false, true>;
-                      cuda::launch(cuda::LaunchConfig{grid, dim3(kBackwardThreads), cuda::stream_of(ctx)},
-                                   more ? more_kernel : plain_kernel, rows);
-                    });
+  const bool full = rows.centered || rows.dbias, more = rows.y || rows.dropped;
+  const size_t limit = cuda::shared_limit(ctx.device.compute_capability) - 2 * kBackwardThreads * sizeof(RowStats);
+  const int most = std::min(full ? kMostFullPacks : 4, static_cast<int>(limit / Stages<1>::kBytes));
+  const auto run = [&]<int kLanes, int kPacks>() {
+    constexpr size_t kBytes = Stages<kPacks>::kBytes;
+    rows.two_stages = 2 * kBytes <= limit;
+    const size_t bytes = rows.two_stages ? 2 * kBytes : kBytes;
+    cuda::launch(cuda::LaunchConfig{grid, dim3(kBackwardThreads), cuda::stream_of(ctx), bytes},
+                 backward_kernel<N, kLanes, kPacks>(full, more), rows);
+  };
+  const bool done = packed && with_row_shape(size / Packed<N>::kSize, most, run);
   if (!done) {
     cuda::launch(cuda::LaunchConfig{grid, dim3(kAnyThreads), cuda::stream_of(ctx)}, norm_backward_any_kernel<N>, rows);
   }

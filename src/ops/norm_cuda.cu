@@ -64,7 +64,7 @@ __device__ Packed<N, kCount> scaled(const Packed<N, kCount>& values, RowStats st
 }
 
 // 8 bytes a bf16 element and ~12 instructions: three times under what the multiprocessors can issue. A thread has up to
-// six 16-byte loads in flight, an SM about 100 KB, several times what its share of the bandwidth needs. Dropout adds
+// eight 16-byte loads in flight, an SM about 100 KB, several times what its share of the bandwidth needs. Dropout adds
 // ~10 instructions an element, which depend on no load.
 template <class N, int kLanes, int kPacks, bool kDropout>
 __global__ void __launch_bounds__(kLanes > kForwardThreads ? kLanes : kForwardThreads)
@@ -180,7 +180,7 @@ void run_forward(ExecContext& ctx, const NormArgs& args, const TensorView& delta
   if (rows.rows == 0) return;
   const bool packed = aligned<T>(args.x) && aligned<T>(delta) && aligned<T>(sum) && aligned<T>(y) &&
                       aligned<T>(args.weight) && aligned<T>(args.bias);
-  const bool done = packed && with_row_shape(rows.cols / Packed<N>::kSize, [&]<int kLanes, int kPacks>() {
+  const bool done = packed && with_row_shape(rows.cols / Packed<N>::kSize, 4, [&]<int kLanes, int kPacks>() {
                       constexpr int kThreads = std::max(kLanes, kForwardThreads), kRows = kThreads / kLanes;
                       const dim3 grid(static_cast<unsigned>((rows.rows + kRows - 1) / kRows));
                       cuda::launch(cuda::LaunchConfig{grid, dim3(kThreads), cuda::stream_of(ctx)},

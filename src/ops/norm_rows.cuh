@@ -73,21 +73,22 @@ __device__ Packed<N, kCount> dropped(const cuda::DropoutRule& rule, const Packed
       [&](int i) { return rule.keeps(words, first + i) ? __fmul_rn(values[i], rule.scale) : 0.0f; });
 }
 
-// Calls run<kLanes, kPacks>() with the fewest threads that hold a row in two or three packs each. False: it is too
-// wide.
+// Calls run<kLanes, kPacks>() with the fewest threads that hold a row in two or three packs each, or a warp's in four:
+// 896 and 1024 columns then need no barrier. False: it is too wide. `most`: packs that a thread may have, at least two.
 template <class Run>
-bool with_row_shape(int64_t packs, Run&& run) {
-  const auto fits = [&]<int kLanes>() {
-    if (packs > 3 * kLanes) return false;
-    if (packs > 2 * kLanes) {
-      run.template operator()<kLanes, 3>();
-    } else {
-      run.template operator()<kLanes, 2>();
-    }
+bool with_row_shape(int64_t packs, int most, Run&& run) {
+  const auto fits = [&]<int kLanes, int kPacks>() {
+    if (packs > kPacks * kLanes || kPacks > most) return false;
+    run.template operator()<kLanes, kPacks>();
     return true;
   };
-  return fits.template operator()<16>() || fits.template operator()<32>() || fits.template operator()<64>() ||
-         fits.template operator()<128>() || fits.template operator()<256>() || fits.template operator()<512>();
+  const auto fits_either = [&]<int kLanes>() {
+    return fits.template operator()<kLanes, 2>() || fits.template operator()<kLanes, 3>();
+  };
+  return fits_either.template operator()<16>() || fits_either.template operator()<32>() ||
+         fits.template operator()<32, 4>() || fits_either.template operator()<64>() ||
+         fits_either.template operator()<128>() || fits_either.template operator()<256>() ||
+         fits_either.template operator()<512>();
 }
 
 template <class T>

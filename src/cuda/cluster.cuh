@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of a cluster (compute capability 9.0 and above): they run at the same time and write each other's shared
+// memory. On older GPUs these compile to nothing, and no kernel that calls them is launched.
+#pragma once
+
+#include <cstdint>
+
+namespace gradmill::cuda {
+
+// The cluster's barrier in two halves. What threads of its blocks did before they arrived is seen after the wait.
+__device__ inline void cluster_arrive() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+// Says only that the block has started, which store_to_block wants to know.
+__device__ inline void cluster_arrive_started() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
+__device__ inline void cluster_wait() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+// *at = value in the shared memory of the cluster's block `rank`, which must have started and must not have ended.
+__device__ inline void store_to_block(float2* at, int rank, float2 value) {
+#if __CUDA_ARCH__ >= 900
+  uint32_t address;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(address)
+      : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(at))), "r"(rank));
+  asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(value.x), "f"(value.y) : "memory");
+#endif
+}
+
+}  // namespace gradmill::cuda
