@@ -8,6 +8,7 @@
 #include "train/generator.h"
 #include "train/loaded_run.h"
 #include "train/stop_signal.h"
+#include "train/text_stream.h"
 
 namespace gradmill::cli {
 
@@ -15,14 +16,14 @@ Run add_eval(CLI::App& app) {
   const auto run = std::make_shared<std::string>();
   const auto dataset = std::make_shared<std::string>();
   app.add_option("run", *run, "a run folder or a checkpoint")->required();
-  app.add_option("--dataset", *dataset, "another text to evaluate on; all of it is used");
+  app.add_option("--dataset", *dataset, "other data to evaluate on; all of it is used");
   return [=] {
     LoadedRun loaded(*run);
-    const LoadedRun::Evaluation result =
-        dataset->empty() ? loaded.evaluate_validation() : loaded.evaluate_text(*dataset);
-    fmt::print(
-        "{{\"step\": {}, \"loss\": {:.6f}, \"perplexity\": {:.4f}, \"bits_per_char\": {:.4f}, \"tokens\": {}}}\n",
-        loaded.step(), result.loss, std::exp(result.loss), result.loss / std::log(2.0), result.tokens);
+    const Evaluation result = dataset->empty() ? loaded.evaluate_validation() : loaded.evaluate_text(*dataset);
+    fmt::print("{{\"step\": {}, \"loss\": {:.6f}, \"perplexity\": {:.4f}, \"{}\": {:.4f}, \"tokens\": {}}}\n",
+               loaded.step(), result.loss(), std::exp(result.loss()),
+               loaded.tokenizer().is_chars() ? "bits_per_char" : "bits_per_token", result.loss() / std::log(2.0),
+               result.tokens);
     return 0;
   };
 }
@@ -52,13 +53,17 @@ Run add_generate(CLI::App& app) {
   return [options] {
     StopSignal::install();
     LoadedRun loaded(options->run);
-    const std::vector<int32_t> prompt = loaded.vocab().encode(options->prompt);
-    generate(loaded.session(), prompt, options->generate, [&](int32_t token) {
-      std::fputs(loaded.vocab().decode({&token, 1}).c_str(), stdout);
+    const Tokenizer& tokenizer = *loaded.tokenizer().tokenizer;
+    const std::vector<TokenId> prompt = tokenizer.encode(options->prompt).ids;
+    GenerateOptions generating = options->generate;
+    generating.stop_token = loaded.end_of_text();
+    TextStream text(tokenizer, prompt);
+    generate(loaded.session(), prompt, generating, [&](int32_t token) {
+      fmt::print("{}", text.add(token));
       std::fflush(stdout);
       return !StopSignal::requested();
     });
-    std::fputc('\n', stdout);
+    fmt::print("{}\n", text.finish());
     return 0;
   };
 }

@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "config_args.h"
+#include "train/run_data.h"
 #include "train/run_options.h"
 
 namespace gradmill::cli {
@@ -11,15 +12,18 @@ namespace gradmill::cli {
 Run add_plan(CLI::App& app) {
   const auto request = std::make_shared<ConfigRequest>();
   const auto device = std::make_shared<std::string>();
-  const auto vocab = std::make_shared<int64_t>(65);
+  const auto vocab = std::make_shared<int64_t>(0);
   add_config_args(app, *request);
   app.add_option("--device", *device,
                  "short for machine.device=: cpu, or a GPU such as h100, a100-80, rtx3090, rtx4090");
-  app.add_option("--vocab", *vocab, "vocabulary size to plan for")->capture_default_str();
+  app.add_option("--vocab", *vocab, "vocabulary size to plan for; default: the tokenizer's, or 65 for characters")
+      ->check(CLI::PositiveNumber);
   return [=] {
     if (!device->empty()) request->overrides.push_back("machine.device=" + *device);
     const RunConfig config = load_config(*request).config;
-    const Transformer model(model_spec(config, *vocab));
+    constexpr int64_t kCharacters = 65;  // of tiny Shakespeare
+    const int64_t size = *vocab > 0 ? *vocab : config.data.path.empty() ? kCharacters : check_run_data(config);
+    const Transformer model(model_spec(config, size));
     fmt::print("{}", describe(Session::plan(model, session_options(config))));
     return 0;
   };

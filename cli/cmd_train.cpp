@@ -11,14 +11,20 @@ namespace gradmill::cli {
 Run add_train(CLI::App& app) {
   const auto options = std::make_shared<LaunchOptions>();
   const auto dataset = std::make_shared<std::string>();
+  const auto path = std::make_shared<std::string>();
+  const auto tokenizer = std::make_shared<std::string>();
   const auto download = std::make_shared<bool>(false);
   add_config_args(app, options->config);
   app.add_option("--dataset", *dataset, "short for data.dataset=");
+  app.add_option("--data", *path, "short for data.path=");
+  app.add_option("--tokenizer", *tokenizer, "short for data.tokenizer=");
   app.add_flag("--download", *download, "short for data.download=true");
   app.add_option("--resume", options->resume, "auto, a run folder, or a checkpoint");
   app.add_flag("--dry-run", options->dry_run, "check everything, print settings and plan, train nothing");
   return [=] {
     if (!dataset->empty()) options->config.overrides.push_back("data.dataset=" + *dataset);
+    if (!path->empty()) options->config.overrides.push_back("data.path=" + *path);
+    if (!tokenizer->empty()) options->config.overrides.push_back("data.tokenizer=" + *tokenizer);
     if (*download) options->config.overrides.push_back("data.download=true");
     return launch_training(*options);
   };

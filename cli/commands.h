@@ -15,6 +15,8 @@ Run add_eval(CLI::App& app);
 Run add_generate(CLI::App& app);
 Run add_compare(CLI::App& app);
 Run add_config(CLI::App& app);
+Run add_data(CLI::App& app);
+Run add_tokenizer(CLI::App& app);
 Run add_plan(CLI::App& app);
 Run add_bench(CLI::App& app);
 Run add_doctor(CLI::App& app);
@@ -34,6 +36,8 @@ inline constexpr Command kCommands[] = {
     {"generate", "write text with a trained model", add_generate},
     {"compare", "tell two runs apart: settings, metrics, curves", add_compare},
     {"config", "the settings of a run, and where they come from", add_config},
+    {"data", "tokenise data files, or look at what is in them", add_data},
+    {"tokenizer", "learn a tokenizer, or try one out", add_tokenizer},
     {"plan", "memory and work of a run, for this machine or a GPU it need not have", add_plan},
     {"bench", "measure training steps, their ops, and what each optimisation gives", add_bench},
     {"doctor", "what this machine offers a run: CPU, GPUs, CUDA libraries, disk", add_doctor},

@@ -8,6 +8,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 option(GRADMILL_TESTS "Build the tests" ON)
+option(GRADMILL_FUZZ "Build the fuzz targets (clang only)" OFF)
 option(GRADMILL_CUDA "Build the CUDA half of every op" OFF)
 set(GRADMILL_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
 
@@ -35,6 +36,10 @@ endif()
 if(GRADMILL_SANITIZE)
   gradmill_cxx_options(-fsanitize=${GRADMILL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(gradmill_options INTERFACE -fsanitize=${GRADMILL_SANITIZE})
+endif()
+
+if(GRADMILL_FUZZ)
+  gradmill_cxx_options(-fsanitize=fuzzer-no-link)
 endif()
 
 find_program(CCACHE ccache)

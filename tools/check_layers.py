@@ -17,10 +17,13 @@ BELOW = {
     "optim": ["core", "ops", "nn"],
     "data": ["core", "checkpoint"],
     "tokenizer": ["core"],
+    "chat": ["core", "data", "tokenizer"],
+    "labelled": ["core", "data", "tokenizer"],
+    "corpus": ["core", "checkpoint", "data", "tokenizer"],
     "metrics": ["core"],
     "checkpoint": ["core"],
-    "train": ["core", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "metrics", "checkpoint"],
-    "cli": ["core", "config", "cuda", "metrics", "train"],
+    "train": ["core", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "metrics", "checkpoint"],
+    "cli": ["core", "config", "cuda", "tokenizer", "corpus", "metrics", "train"],
 }
 
 

@@ -64,6 +64,10 @@ bool is_clean(std::string_view text) {
 }
 
 bool set_number(const Field& field, int64_t* target, std::string_view text) {
+  if (!field.constraint.word.empty() && text == field.constraint.word) {
+    *target = field.constraint.word_value;
+    return true;
+  }
   const auto number = whole_text_as<int64_t>(text);
   if (!number || !in_range(field.constraint, static_cast<double>(*number))) return false;
   *target = *number;
@@ -115,6 +119,7 @@ std::string allowed_values(const Field& field) {
   const std::string kinds[] = {"a whole number", "a number", "true or false", "printable text"};
   std::string allowed = constraint.names.empty() ? kinds[field.value.index()] + range_text(constraint)
                                                  : fmt::format("one of {}", fmt::join(constraint.names, ", "));
+  if (!constraint.word.empty()) allowed = fmt::format("{} or {}", constraint.word, allowed);
   if (constraint.unset.empty()) return allowed;
   const bool is_text = std::holds_alternative<std::string*>(field.value);
   return fmt::format("{} ({}: {})", allowed, is_text ? "\"\"" : "0", constraint.unset);
@@ -122,6 +127,9 @@ std::string allowed_values(const Field& field) {
 
 // fmt writes the shortest digits that read back to the same double.
 std::string value_text(const Field& field) {
+  const Constraint& constraint = field.constraint;
+  const auto* const* whole = std::get_if<int64_t*>(&field.value);
+  if (whole != nullptr && !constraint.word.empty() && **whole == constraint.word_value) return constraint.word;
   return std::visit([](const auto* value) { return fmt::format("{}", *value); }, field.value);
 }
 

@@ -20,9 +20,17 @@ struct Constraint {
   double high = std::numeric_limits<double>::infinity();
   std::vector<std::string> names;
   std::string unset;  // what 0 or the empty text means; if not empty, that value is allowed besides the others
+  // A word for a value outside the range; none if it is empty. Of whole numbers only.
+  std::string word = {};
+  int64_t word_value = 0;
 
   Constraint or_unset(std::string meaning) && {
     unset = std::move(meaning);
+    return std::move(*this);
+  }
+  Constraint or_word(std::string name, int64_t value) && {
+    word = std::move(name);
+    word_value = value;
     return std::move(*this);
   }
 };

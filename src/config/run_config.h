@@ -6,27 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "config/data_config.h"
 #include "config/field.h"
 
 namespace gradmill {
-
-struct DataConfig {
-  std::string dataset = "self";
-  int64_t max_chars = 0;
-  bool download = false;
-  double validation_fraction = 0.1;
-  int64_t num_workers = 1;
-
-  void visit(FieldList& field) {
-    field("dataset", &dataset, "self (built in), shakespeare, or the path of a UTF-8 text", anything());
-    field("max_chars", &max_chars, "characters read, from the start", at_least(0).or_unset("all"));
-    field("download", &download, "fetch a named data set that is not here", anything());
-    field("validation_fraction", &validation_fraction, "fraction held out for validation, from the end",
-          between(0.001, 0.9));
-    field("num_workers", &num_workers, "threads that prepare batches",
-          between(0, 1024).or_unset("the training thread does it"));
-  }
-};
 
 struct ModelConfig {
   std::string style = "gpt2";

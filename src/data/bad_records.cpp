@@ -9,17 +9,24 @@
 namespace gradmill {
 
 void BadRecords::report(BadRecord kind, const std::filesystem::path& file, int64_t line, std::string_view what) {
-  const auto place = [&] { return fmt::format("'{}' line {}: {}", file.string(), line, what); };
+  const auto place = [&] {
+    return fmt::format("'{}' line {}: {}", file.string(), (lines_before_ ? lines_before_() : 0) + line, what);
+  };
   if (policy_ == BadRecordPolicy::error) throw data_error(place(), "correct it, or have bad records skipped");
   if (num_skipped() == 0) first_ = place();
   ++counts_[static_cast<size_t>(kind)];
 }
 
+void BadRecords::merge(const BadRecords& later) {
+  if (num_skipped() == 0) first_ = later.first_;
+  for (size_t kind = 0; kind < counts_.size(); ++kind) counts_[kind] += later.counts_[kind];
+}
+
 int64_t BadRecords::num_skipped() const { return std::accumulate(counts_.begin(), counts_.end(), int64_t{0}); }
 
 std::string BadRecords::summary() const {
-  constexpr std::array<std::string_view, kNumBadRecordKinds> kNames = {"too long", "not UTF-8", "malformed",
-                                                                       "without a required field"};
+  constexpr std::array<std::string_view, kNumBadRecordKinds> kNames = {
+      "too long", "not UTF-8", "malformed", "without a required field", "not to be tokenised"};
   if (num_skipped() == 0) return "";
   std::string kinds;
   for (size_t kind = 0; kind < kNames.size(); ++kind) {

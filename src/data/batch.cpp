@@ -10,6 +10,16 @@
 
 namespace gradmill {
 
+std::vector<RowRange> even_parts(int64_t first, int64_t count, int64_t most) {
+  const int64_t parts = most == 0 ? 1 : (count + most - 1) / most;
+  std::vector<RowRange> ranges;
+  for (int64_t part = 0, last = 0; part < parts; ++part, first = last) {
+    last = first + count / parts + (part < count % parts ? 1 : 0);
+    ranges.push_back({first, last});
+  }
+  return ranges;
+}
+
 MicroBatch empty_micro_batch(int64_t num_tokens, int64_t max_seqs) {
   const auto capacity = static_cast<size_t>(token_capacity(num_tokens));
   MicroBatch batch;

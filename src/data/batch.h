@@ -29,6 +29,14 @@ struct StepBatch {
   int64_t num_targets = 0;  // of all micro-batches: what the step's loss is divided by
 };
 
+// Rows [first, last) of an effective batch.
+struct RowRange {
+  int64_t first = 0, last = 0;
+};
+// `count` rows from `first` on in as few parts of at most `most` as there can be, the larger ones first: 128 in parts
+// of at most 26 is 26 + 26 + 26 + 25 + 25. `most` 0: one part.
+std::vector<RowRange> even_parts(int64_t first, int64_t count, int64_t most);
+
 // `length` tokens to read from `begin` on; the targets reach one token further.
 struct Window {
   int64_t begin = 0;

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
 #include "data/descriptor.h"
@@ -47,6 +48,12 @@ class FileSource : public ByteSource {
     }
   }
   int64_t position() const { return position_; }
+  // False for a pipe: nothing was done.
+  bool seek(int64_t offset) {
+    if (::lseek(file_.get(), offset, SEEK_SET) < 0) return false;
+    position_ = offset;
+    return true;
+  }
 
  private:
   Error failure(int error) const {
@@ -185,7 +192,52 @@ class ZstdSource : public DecodedSource {
   bool output_was_full_ = false;
 };
 
+class MemorySource : public ByteSource {
+ public:
+  MemorySource(const std::filesystem::path& path, std::string_view bytes) : ByteSource(path), bytes_(bytes) {}
+
+  std::string_view next() override { return std::exchange(bytes_, {}); }
+
+ private:
+  std::string_view bytes_;
+};
+
+// Another source without its first bytes.
+class SkippingSource : public ByteSource {
+ public:
+  SkippingSource(std::unique_ptr<ByteSource> source, int64_t offset)
+      : ByteSource(source->path()), source_(std::move(source)), to_skip_(static_cast<size_t>(offset)) {}
+
+  std::string_view next() override {
+    for (;;) {
+      std::string_view bytes = source_->next();
+      const size_t skipped = std::min(bytes.size(), to_skip_);
+      to_skip_ -= skipped;
+      if (skipped < bytes.size() || bytes.empty()) return bytes.substr(skipped);
+    }
+  }
+
+ private:
+  std::unique_ptr<ByteSource> source_;
+  size_t to_skip_;
+};
+
 }  // namespace
+
+std::unique_ptr<ByteSource> open_memory(const std::filesystem::path& path, std::string_view bytes) {
+  return std::make_unique<MemorySource>(path, bytes);
+}
+
+std::unique_ptr<ByteSource> open_bytes_at(const std::filesystem::path& path, Compression compression, int64_t offset) {
+  assert(offset >= 0);
+  if (offset == 0) return open_bytes(path, compression);
+  if (compression == Compression::none) {
+    auto file = std::make_unique<FileSource>(path);
+    if (file->seek(offset)) return file;
+    return std::make_unique<SkippingSource>(std::move(file), offset);
+  }
+  return std::make_unique<SkippingSource>(open_bytes(path, compression), offset);
+}
 
 std::unique_ptr<ByteSource> open_bytes(const std::filesystem::path& path, Compression compression) {
   switch (compression) {

@@ -34,5 +34,11 @@ class ByteSource {
 // Opens a file or pipe. gzip: one member or several, and zeros behind them. zstd: one frame or several. Memory is half
 // a MiB, and for zstd the window the file asks for: 8 MiB at usual levels, more than 128 MiB is an error.
 std::unique_ptr<ByteSource> open_bytes(const std::filesystem::path& path, Compression compression);
+// The same from byte `offset` of the decompressed bytes on; beyond the end there are none. A plain file is not read
+// before it, a compressed one is decompressed up to it.
+std::unique_ptr<ByteSource> open_bytes_at(const std::filesystem::path& path, Compression compression, int64_t offset);
+// Bytes that are in memory, whatever their file's name; kReadAhead bytes behind them must be readable. They must
+// outlive the source.
+std::unique_ptr<ByteSource> open_memory(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace gradmill

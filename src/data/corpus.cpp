@@ -50,13 +50,6 @@ std::optional<fs::path> folder_from_env(const char* name) {
   return fs::path(value);
 }
 
-// As the XDG base directory specification says: a relative $XDG_CACHE_HOME does not count.
-std::optional<fs::path> user_cache() {
-  if (const auto cache = folder_from_env("XDG_CACHE_HOME"); cache && cache->is_absolute()) return *cache / "gradmill";
-  if (const auto home = folder_from_env("HOME")) return *home / ".cache" / "gradmill";
-  return std::nullopt;
-}
-
 // A file that is there but may not be looked at is for read_bytes to complain about.
 bool is_missing(const fs::path& path) {
   std::error_code ignored;
@@ -110,6 +103,13 @@ Corpus load_path(const CorpusOptions& options) {
 }
 
 }  // namespace
+
+// As the XDG base directory specification says: a relative $XDG_CACHE_HOME does not count.
+std::optional<fs::path> user_cache() {
+  if (const auto cache = folder_from_env("XDG_CACHE_HOME"); cache && cache->is_absolute()) return *cache / "gradmill";
+  if (const auto home = folder_from_env("HOME")) return *home / ".cache" / "gradmill";
+  return std::nullopt;
+}
 
 Corpus load_corpus(const CorpusOptions& options) {
   if (options.max_chars < 0) {

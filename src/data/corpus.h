@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
 
 namespace gradmill {
@@ -25,5 +27,9 @@ struct Corpus {
 // Throws a usage_error for bad options, a data_error for a text that is missing, cannot be read, or is not what it
 // should be. Uses the network only with `download`, and only when the text is not here.
 Corpus load_corpus(const CorpusOptions& options);
+
+// The user's cache folder for what can be had again: $XDG_CACHE_HOME/gradmill, else ~/.cache/gradmill; nothing where
+// there is no home. It need not exist.
+std::optional<std::filesystem::path> user_cache();
 
 }  // namespace gradmill

@@ -49,11 +49,7 @@ EpochOrder::Place EpochOrder::locate(int64_t index) const {
 RowList EpochOrder::block_rows(int64_t block) const {
   RowList rows = plan_.block(block);
   if (!shuffle_) return rows;
-  RowList result;
-  result.pieces.reserve(rows.pieces.size());
-  result.row_begin.reserve(rows.row_begin.size());
-  for (int32_t row : shuffled(rows.num_rows(), seed_, epoch_, block + 1)) result.add_row(rows.rows(row, row + 1));
-  return result;
+  return in_order(rows, shuffled(rows.num_rows(), seed_, epoch_, block + 1));
 }
 
 }  // namespace gradmill

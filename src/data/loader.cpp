@@ -37,10 +37,7 @@ StepBatch make_step(std::span<const int32_t> tokens, const LoaderOptions& option
   StepBatch batch;
   batch.step = step;
   std::vector<Window> windows;
-  // Even parts, the larger ones first: 128 in parts of at most 26 is 26 + 26 + 26 + 25 + 25.
-  const int64_t parts = (batch_size + most - 1) / most;
-  for (int64_t part = 0, first = 0, last = 0; part < parts; ++part, first = last) {
-    last = first + batch_size / parts + (part < batch_size % parts ? 1 : 0);
+  for (const auto [first, last] : even_parts(0, batch_size, most)) {
     windows.clear();
     for (int64_t index = first; index < last; ++index) {
       windows.push_back({window_begin(options.seed, step, index, std::ssize(tokens), context), context});
@@ -68,6 +65,7 @@ int64_t window_begin(uint64_t seed, int64_t step, int64_t index, int64_t num_tok
 }
 
 TrainLoader::TrainLoader(std::span<const int32_t> tokens, const LoaderOptions& options, int64_t first_step)
-    : prefetcher_(checked_make(tokens, options, first_step), options.num_threads, options.prefetch, first_step) {}
+    : prefetcher_(checked_make(tokens, options, first_step), options.num_threads, options.prefetch, first_step,
+                  options.note) {}
 
 }  // namespace gradmill

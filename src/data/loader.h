@@ -17,6 +17,7 @@ struct LoaderOptions {
   uint64_t seed = 0;
   int num_threads = 0;  // 0: batches are made in next()
   int prefetch = 2;     // steps made ahead, at most
+  CrewNote note = {};   // of failing threads
 };
 
 // Where sequence `index` of a step begins: a pure function of its arguments, uniform over [0, num_tokens - context).
@@ -32,6 +33,7 @@ class TrainLoader {
 
   StepBatch next() { return prefetcher_.next(); }
   int64_t next_step() const { return prefetcher_.next_step(); }
+  LoaderStats stats() const { return prefetcher_.stats(); }
 
  private:
   Prefetcher prefetcher_;

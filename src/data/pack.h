@@ -16,8 +16,7 @@ enum class PackMode : uint8_t {
   // last token of a document has no target. Longer ones are cut at multiples of the context.
   documents,
   // All tokens one after the other, cut every `context`: nothing is padded but the last row, attention and targets
-  // cross
-  // from one document into the next.
+  // cross from one document into the next.
   concatenated,
 };
 
@@ -52,16 +51,29 @@ struct RowList {
   // Of the rows [first, last).
   std::span<const Piece> rows(int64_t first, int64_t last) const;
   void add_row(std::span<const Piece> row);
+  int64_t num_bytes() const;  // in memory
+};
+// The rows in another order.
+RowList in_order(const RowList& rows, std::span<const int32_t> order);
+
+// Tokens [begin, end) of a ShardSet.
+struct TokenRange {
+  int64_t begin = 0, end = 0;
 };
 
-// Every token is in exactly one row. Rows belong to blocks; a block's rows are a function of the shards, the options
-// and its number, and take a bounded amount of memory whatever the documents are like. Holds 24 bytes a block.
-// Constant: any thread may use it.
+// The document that has the token.
+int64_t document_of(const ShardSet& shards, int64_t token);
+
+// Every token of the range is in exactly one row. Rows belong to blocks; a block's rows are a function of the shards,
+// the options and its number, and take a bounded amount of memory whatever the documents are like. Holds 24 bytes a
+// block. Constant: any thread may use it.
 class PackPlan {
  public:
   // `shards` must outlive it. Goes once over the lengths of all documents. Throws a usage_error for a size out of
   // range, a data_error where there is no token.
-  PackPlan(const ShardSet& shards, const PackOptions& options);
+  PackPlan(const ShardSet& shards, const PackOptions& options) : PackPlan(shards, options, {0, shards.num_tokens()}) {}
+  // Of a part of the tokens, which must exist. A document that reaches beyond it is cut there.
+  PackPlan(const ShardSet& shards, const PackOptions& options, const TokenRange& range);
 
   const ShardSet& shards() const { return shards_; }
   int64_t context() const { return options_.context; }
@@ -80,16 +92,41 @@ class PackPlan {
   // The pieces of the block that begins at `block`, which is moved to the end of them.
   std::vector<Piece> cut(Block& block) const;
   std::vector<Piece> cut_stream(Block& block) const;
-  RowList pack(std::vector<Piece> pieces) const;
 
   const ShardSet& shards_;
   PackOptions options_;
+  TokenRange range_;
   std::vector<Block> blocks_;  // and the end of the last
 };
 
-// One sequence a piece, in order and without gaps. Capacity for num_rows * context tokens and max_seqs sequences, which
-// must be enough. token_base is left 0.
+// The same for tokens in memory: rows of the documents that end at `ends`, which never fall. Piece::begin counts from
+// the first token; nothing reaches beyond the last.
+RowList pack_documents(std::span<const int64_t> ends, const PackOptions& options);
+// The options with their defaults filled in. Throws a usage_error for a size out of range.
+PackOptions checked_pack_options(PackOptions options);
+
+// A micro-batch made of sequences, in order and without gaps. Capacity for num_rows * context tokens and max_seqs
+// sequences, which must be enough.
+class PackedBatchBuilder {
+ public:
+  PackedBatchBuilder(int64_t num_rows, int64_t context, int64_t max_seqs);
+
+  struct Sequence {
+    std::span<int32_t> tokens, targets;  // to be written; targets are kPaddingTarget before
+  };
+  Sequence add(int32_t length);
+  // token_base is left 0. Nothing may follow.
+  MicroBatch finish();
+
+ private:
+  MicroBatch batch_;
+  size_t row_ = 0;
+};
+
+// One sequence a piece. Targets that are not learned are kPaddingTarget.
 MicroBatch make_packed_batch(const ShardSet& shards, std::span<const Piece> pieces, int64_t num_rows, int64_t context,
                              int64_t max_seqs);
+// The targets that make_packed_batch gives these pieces.
+int64_t count_targets(const ShardSet& shards, std::span<const Piece> pieces);
 
 }  // namespace gradmill

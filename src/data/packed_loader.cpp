@@ -15,25 +15,11 @@
 namespace gradmill {
 namespace {
 
+constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();  // row numbers are int32
+
 void check_range(std::string_view what, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return;
   throw usage_error(fmt::format("the {} is {}", what, value), fmt::format("give a number from {} to {}", least, most));
-}
-
-void check(const PackPlan& plan, const PackedLoaderOptions& options, int64_t first_step) {
-  constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();  // row numbers are int32
-  check_range("batch size", options.batch_size, 1, kMostRows / plan.context());
-  check_range("micro-batch size", options.micro_batch_size, 0, kMostRows);
-  check_range("number of ranks", options.num_ranks, 1, options.batch_size);
-  check_range("rank", options.rank, 0, options.num_ranks - 1);
-  check_range("number of loader threads", options.num_threads, 0, 1024);
-  check_range("number of steps to prefetch", options.prefetch, 1, 1024);
-  check_range("first step", first_step, 0, kMostRows);
-  if (options.batch_size % options.num_ranks != 0) {
-    throw usage_error(
-        fmt::format("a batch of {} rows has no equal parts for {} ranks", options.batch_size, options.num_ranks),
-        "use a multiple");
-  }
 }
 
 // The newest few values by key. They are shared, because a thread may still use one that another has pushed out.
@@ -75,16 +61,13 @@ class StepMaker {
     const int64_t most = options_.micro_batch_size == 0 ? size : std::min(size, options_.micro_batch_size);
     StepBatch batch;
     batch.step = step;
-    // Even parts, the larger ones first, as in TrainLoader.
-    const int64_t parts = (size + most - 1) / most;
-    for (int64_t part = 0, first = before, last = 0; part < parts; ++part, first = last) {
-      last = first + size / parts + (part < size % parts ? 1 : 0);
+    for (const auto [first, last] : even_parts(before, size, most)) {
       const std::span<const Piece> pieces = rows.rows(first, last);
       batch.micro.push_back(
           make_packed_batch(plan_.shards(), pieces, most, plan_.context(), most * plan_.seqs_per_row()));
       for (const Piece& piece : rows.rows(0, first)) batch.micro.back().token_base += piece.length;
     }
-    for (const Piece& piece : rows.pieces) batch.num_targets += piece.length - (piece.has_next ? 0 : 1);
+    batch.num_targets = count_targets(plan_.shards(), rows.pieces);
     return batch;
   }
 
@@ -96,12 +79,40 @@ class StepMaker {
       const int64_t epoch = next / plan_.num_rows();
       const auto order = epochs_.find(epoch, [&] { return EpochOrder(plan_, options_.seed, epoch, options_.shuffle); });
       const EpochOrder::Place place = order->locate(next % plan_.num_rows());
-      const auto block = blocks_.find(std::pair(epoch, place.block), [&] { return order->block_rows(place.block); });
+      const auto block =
+          blocks_.find(std::pair(epoch, place.block), [&] { return readable(order->block_rows(place.block)); });
       const int64_t count = std::min(options_.batch_size - rows.num_rows(), block->num_rows() - place.row);
       for (int64_t row = place.row; row < place.row + count; ++row) rows.add_row(block->rows(row, row + 1));
       next += count;
     }
+    if (rows.pieces.empty()) {
+      throw data_error(fmt::format("every row of step {} is damaged", step), "copy or tokenise the shards again");
+    }
     return rows;
+  }
+
+  // By policy without the pieces that cannot be read: decided here, for all ranks alike, and once a block.
+  RowList readable(RowList rows) const {
+    if (options_.damaged == BadRecordPolicy::error) return rows;
+    RowList result;
+    std::vector<Piece> row;
+    std::string first_damage;
+    int64_t num_lost = 0;
+    for (int64_t r = 0; r < rows.num_rows(); ++r) {
+      row.clear();
+      for (const Piece& piece : rows.rows(r, r + 1)) {
+        try {
+          plan_.shards().check(piece.begin, piece.length + (piece.has_next ? 1 : 0));
+          row.push_back(piece);
+        } catch (const Error& error) {
+          if (num_lost == 0) first_damage = error.what();
+          num_lost += piece.length;
+        }
+      }
+      result.add_row(row);
+    }
+    if (num_lost > 0 && options_.note) options_.note(fmt::format("left out {} tokens: {}", num_lost, first_damage));
+    return result;
   }
 
   const PackPlan& plan_;
@@ -111,14 +122,30 @@ class StepMaker {
 };
 
 Prefetcher::Make checked_make(const PackPlan& plan, const PackedLoaderOptions& options, int64_t first_step) {
-  check(plan, options, first_step);
+  check_loader_options(options, plan.context());
+  check_range("first step", first_step, 0, kMostRows);
   // Shared, because std::function copies what it holds.
   return [maker = std::make_shared<StepMaker>(plan, options)](int64_t step) { return maker->make(step); };
 }
 
 }  // namespace
 
+void check_loader_options(const PackedLoaderOptions& options, int64_t context) {
+  check_range("batch size", options.batch_size, 1, kMostRows / context);
+  check_range("micro-batch size", options.micro_batch_size, 0, kMostRows);
+  check_range("number of ranks", options.num_ranks, 1, options.batch_size);
+  check_range("rank", options.rank, 0, options.num_ranks - 1);
+  check_range("number of loader threads", options.num_threads, 0, 1024);
+  check_range("number of steps to prefetch", options.prefetch, 1, 1024);
+  if (options.batch_size % options.num_ranks != 0) {
+    throw usage_error(
+        fmt::format("a batch of {} rows has no equal parts for {} ranks", options.batch_size, options.num_ranks),
+        "use a multiple");
+  }
+}
+
 PackedLoader::PackedLoader(const PackPlan& plan, const PackedLoaderOptions& options, int64_t first_step)
-    : prefetcher_(checked_make(plan, options, first_step), options.num_threads, options.prefetch, first_step) {}
+    : prefetcher_(checked_make(plan, options, first_step), options.num_threads, options.prefetch, first_step,
+                  options.note) {}
 
 }  // namespace gradmill

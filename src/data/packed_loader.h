@@ -6,6 +6,7 @@
 
 #include "data/pack.h"
 #include "data/prefetcher.h"
+#include "data/record.h"
 
 namespace gradmill {
 
@@ -17,7 +18,14 @@ struct PackedLoaderOptions {
   int64_t rank = 0, num_ranks = 1;  // equal parts of each effective batch; num_ranks divides batch_size
   int num_threads = 0;              // 0: batches are made in next()
   int prefetch = 2;                 // steps made ahead, at most
+  // Tokens that a checksum finds damaged: an error, or left out as if their rows were shorter. A step where nothing is
+  // left is an error in any case.
+  BadRecordPolicy damaged = BadRecordPolicy::error;
+  CrewNote note = {};  // of damage that was left out, and of failing threads
 };
+
+// Throws a usage_error for a setting out of range.
+void check_loader_options(const PackedLoaderOptions& options, int64_t context);
 
 // Step s has the rows [s * batch_size, (s + 1) * batch_size) of all epochs in a row: a step may end one epoch and begin
 // the next, and each epoch has every token once. Rows depend on the plan, the seed and the step alone: not on threads,
@@ -33,6 +41,7 @@ class PackedLoader {
 
   StepBatch next() { return prefetcher_.next(); }
   int64_t next_step() const { return prefetcher_.next_step(); }
+  LoaderStats stats() const { return prefetcher_.stats(); }
 
  private:
   Prefetcher prefetcher_;

@@ -25,7 +25,8 @@ struct RecordField {
 class Record {
  public:
   std::string file;
-  int64_t line = 0;  // where it begins, counted from 1
+  int64_t line = 0;        // where it begins, counted from 1
+  bool continues = false;  // the next record goes on with the same text: a part of a file that is one document
 
   std::span<const RecordField> fields() const { return {fields_.data(), num_fields_}; }
   // Nothing where the record has no such field, or null in it.
@@ -36,7 +37,10 @@ class Record {
     return nullptr;
   }
 
-  void clear() { num_fields_ = 0; }
+  void clear() {
+    num_fields_ = 0;
+    continues = false;
+  }
   RecordField& add(std::string_view name) {
     if (num_fields_ == fields_.size()) fields_.emplace_back();
     RecordField& field = fields_[num_fields_++];
@@ -71,6 +75,7 @@ struct ReadOptions {
   std::vector<FieldRequest> fields = {};  // what records keep, in this order or another; none: everything
   BadRecordPolicy bad_records = BadRecordPolicy::error;
   int64_t max_record_bytes = int64_t{16} << 20;  // memory is about eight times the longest record below this
+  bool text_lines = false;  // of a text file every line is a record; without, the file is one, given in parts
   bool tsv_quotes = false;  // TSV as spreadsheets and pandas write it; without, quotes are characters like others
 };
 

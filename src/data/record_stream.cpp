@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "data/csv_reader.h"
 #include "data/jsonl_reader.h"
+#include "data/text_reader.h"
 
 namespace gradmill {
 namespace {
@@ -15,11 +16,23 @@ constexpr int64_t kLargestRecord = int64_t{1} << 30;
 
 }  // namespace
 
+void check_read_options(const ReadOptions& options) {
+  if (options.max_record_bytes >= 1 && options.max_record_bytes <= kLargestRecord) return;
+  throw usage_error(fmt::format("a limit of {} bytes on records", options.max_record_bytes),
+                    fmt::format("give a number from 1 to {}", kLargestRecord));
+}
+
 std::unique_ptr<RecordReader> open_records(const SourceFile& file, const ReadOptions& options, BadRecords& bad) {
-  std::unique_ptr<ByteSource> bytes = open_bytes(file.path, file.compression);
-  switch (file.format) {
+  return open_records(open_bytes(file.path, file.compression), file.format, options, bad);
+}
+
+std::unique_ptr<RecordReader> open_records(std::unique_ptr<ByteSource> bytes, RecordFormat format,
+                                           const ReadOptions& options, BadRecords& bad) {
+  switch (format) {
     case RecordFormat::jsonl:
       return std::make_unique<JsonlReader>(std::move(bytes), options, bad);
+    case RecordFormat::text:
+      return open_text(std::move(bytes), options, bad);
     case RecordFormat::csv:
       return std::make_unique<CsvReader>(std::move(bytes), CsvDialect{}, options, bad);
     case RecordFormat::tsv:
@@ -31,10 +44,7 @@ std::unique_ptr<RecordReader> open_records(const SourceFile& file, const ReadOpt
 
 RecordStream::RecordStream(std::vector<SourceFile> files, ReadOptions options)
     : files_(std::move(files)), options_(std::move(options)), bad_(options_.bad_records) {
-  if (options_.max_record_bytes < 1 || options_.max_record_bytes > kLargestRecord) {
-    throw usage_error(fmt::format("a limit of {} bytes on records", options_.max_record_bytes),
-                      fmt::format("give a number from 1 to {}", kLargestRecord));
-  }
+  check_read_options(options_);
 }
 
 bool RecordStream::next(Record& record) {

@@ -12,13 +12,18 @@
 
 namespace gradmill {
 
+// Throws a usage_error for a limit on records that is not positive or over 1 GiB.
+void check_read_options(const ReadOptions& options);
+
 // `bad` must outlive the reader.
 std::unique_ptr<RecordReader> open_records(const SourceFile& file, const ReadOptions& options, BadRecords& bad);
+std::unique_ptr<RecordReader> open_records(std::unique_ptr<ByteSource> bytes, RecordFormat format,
+                                           const ReadOptions& options, BadRecords& bad);
 
 // One file is open at a time; files without records are passed over. After an error it cannot be used any more.
 class RecordStream : public RecordReader {
  public:
-  // Throws a usage_error for a limit on records that is not positive or over 1 GiB.
+  // Throws as check_read_options.
   RecordStream(std::vector<SourceFile> files, ReadOptions options);
 
   bool next(Record& record) override;

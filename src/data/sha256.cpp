@@ -12,7 +12,6 @@
 namespace gradmill {
 namespace {
 
-constexpr size_t kBlock = 64;
 using State = std::array<uint32_t, 8>;
 
 constexpr std::array<uint32_t, 64> kRound = {
@@ -53,24 +52,40 @@ void compress(State& state, const std::byte* block) {
 
 }  // namespace
 
-std::string sha256_hex(std::span<const std::byte> bytes) {
-  State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  const size_t whole = bytes.size() / kBlock * kBlock;
-  for (size_t at = 0; at < whole; at += kBlock) compress(state, bytes.data() + at);
+void Sha256::add(std::span<const std::byte> bytes) {
+  const size_t held = num_bytes_ % kBlock;
+  num_bytes_ += bytes.size();
+  if (held > 0) {
+    const size_t count = std::min(bytes.size(), kBlock - held);
+    std::ranges::copy(bytes.first(count), rest_.begin() + static_cast<ptrdiff_t>(held));
+    if (held + count < kBlock) return;
+    compress(state_, rest_.data());
+    bytes = bytes.subspan(count);
+  }
+  for (; bytes.size() >= kBlock; bytes = bytes.subspan(kBlock)) compress(state_, bytes.data());
+  std::ranges::copy(bytes, rest_.begin());
+}
 
+std::string Sha256::hex() {
   // The rest, a one bit, zeros, and the length in bits: one block, or two when they do not fit.
   std::array<std::byte, 2 * kBlock> last{};
-  const std::span<const std::byte> rest = bytes.subspan(whole);
-  std::ranges::copy(rest, last.begin());
-  last[rest.size()] = std::byte{0x80};
-  const size_t end = rest.size() + 9 <= kBlock ? kBlock : 2 * kBlock;
-  const uint64_t num_bits = uint64_t{bytes.size()} * 8;
+  const size_t held = num_bytes_ % kBlock;
+  std::ranges::copy(std::span(rest_).first(held), last.begin());
+  last[held] = std::byte{0x80};
+  const size_t end = held + 9 <= kBlock ? kBlock : 2 * kBlock;
+  const uint64_t num_bits = num_bytes_ * 8;
   for (size_t i = 0; i < 8; ++i) last[end - 1 - i] = static_cast<std::byte>(num_bits >> 8 * i);
-  for (size_t at = 0; at < end; at += kBlock) compress(state, last.data() + at);
+  for (size_t at = 0; at < end; at += kBlock) compress(state_, last.data() + at);
 
   std::string hex;
-  for (uint32_t word : state) hex += fmt::format("{:08x}", word);
+  for (uint32_t word : state_) hex += fmt::format("{:08x}", word);
   return hex;
+}
+
+std::string sha256_hex(std::span<const std::byte> bytes) {
+  Sha256 hash;
+  hash.add(bytes);
+  return hash.hex();
 }
 
 }  // namespace gradmill

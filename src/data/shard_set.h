@@ -25,11 +25,21 @@ class ShardSet {
   // Tokens [first, first + out.size()), which must exist, across shards. Any thread may call it. Throws as
   // TokenShard::read.
   void read(int64_t first, std::span<int32_t> out) const;
+  // As TokenShard's, across shards; those without a plane are learned as a whole.
+  bool has_learned_plane() const { return has_learned_plane_; }
+  void hide_unlearned(int64_t first, std::span<int32_t> ids, int32_t hidden) const;
+  int64_t count_learned(int64_t first, int64_t count) const;
+  void check(int64_t first, int64_t count) const;
   // Checks all tokens of all shards.
   void verify() const;
 
  private:
+  // Calls visit(shard, first token in it, offset from `first`, count) for each shard that has some of the tokens.
+  template <class Visit>
+  void visit(int64_t first, int64_t count, Visit&& visit) const;
+
   std::vector<TokenShard> shards_;
+  bool has_learned_plane_ = false;
   std::vector<int64_t> first_token_, first_document_;  // of each shard, and the number of all
 };
 

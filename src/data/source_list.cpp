@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kKnown = "known endings are .jsonl .ndjson .csv .tsv, each also with .gz or .zst";
+constexpr std::string_view kKnown = "known endings are .jsonl .ndjson .csv .tsv .txt, each also with .gz or .zst";
 
 std::string lower_extension(const fs::path& path) {
   std::string extension = path.extension().string();
@@ -36,6 +36,7 @@ std::optional<SourceFile> recognise(const fs::path& path) {
   if (inner == ".jsonl" || inner == ".ndjson") return file;
   if (inner == ".csv") return file.format = RecordFormat::csv, file;
   if (inner == ".tsv") return file.format = RecordFormat::tsv, file;
+  if (inner == ".txt") return file.format = RecordFormat::text, file;
   return std::nullopt;
 }
 
@@ -81,13 +82,12 @@ SourceFile known(const fs::path& path) {
 void add_folder(std::vector<SourceFile>& files, const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> others;
-  size_t found = 0;
+  std::vector<SourceFile> tables, texts;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
     if (entry->path().filename().string().starts_with('.') || entry->is_directory(ignored)) continue;
     if (const std::optional<SourceFile> file = recognise(entry->path())) {
-      files.push_back(*file);
-      ++found;
+      (file->format == RecordFormat::text ? texts : tables).push_back(*file);
     } else if (!conversion(entry->path()).empty()) {
       others.push_back(entry->path());
     }
@@ -95,7 +95,9 @@ void add_folder(std::vector<SourceFile>& files, const fs::path& folder) {
   if (error) {
     throw data_error(fmt::format("cannot list '{}': {}", folder.string(), error.message()), "check its permissions");
   }
-  if (found > 0) return;
+  const std::vector<SourceFile>& found = tables.empty() && others.empty() ? texts : tables;
+  files.insert(files.end(), found.begin(), found.end());
+  if (!found.empty()) return;
   if (!others.empty()) throw unknown_ending(*std::ranges::min_element(others));
   throw data_error(
       fmt::format("no data files in the folder '{}'", folder.string()),

@@ -11,7 +11,7 @@
 
 namespace gradmill {
 
-enum class RecordFormat { jsonl, csv, tsv };
+enum class RecordFormat { jsonl, csv, tsv, text };
 
 struct SourceFile {
   std::filesystem::path path;
@@ -19,9 +19,10 @@ struct SourceFile {
   Compression compression;
 };
 
-// Each entry is a file, a folder (the files right in it whose ending is known, hidden ones left out) or a pattern with
-// * ? [...]. An entry that exists as it stands is no pattern. The result is sorted by path, each file once. Endings:
-// .jsonl .ndjson .csv .tsv, each also with .gz or .zst. Throws a data_error for an entry without files, and for a file
+// Each entry is a file, a folder (the files right in it whose ending is known, hidden ones left out; texts only where
+// nothing else is, since a README.txt is no data) or a pattern with * ? [...]. An entry that exists as it stands is no
+// pattern. The result is sorted by path, each file once. Endings: .jsonl .ndjson .csv .tsv .txt, each also with .gz or
+// .zst. Throws a data_error for an entry without files, and for a file
 // of another kind, with the way to convert it where there is one.
 std::vector<SourceFile> list_sources(std::span<const std::string> entries);
 

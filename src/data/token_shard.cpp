@@ -41,16 +41,19 @@ TokenShard::TokenShard(const std::filesystem::path& path) : path_(path), file_(p
   if (header.magic != kShardMagic) {
     throw data_error(fmt::format("{}: not a token shard", path_.string()), "give files that Gradmill tokenised");
   }
-  if (header.version != kShardVersion) {
-    throw data_error(fmt::format("{}: format version {}, known is {}", path_.string(), header.version, kShardVersion),
-                     "tokenise the data again with this version");
+  if (header.version < 1 || header.version > kShardVersion) {
+    throw data_error(
+        fmt::format("{}: format version {}, known are 1 to {}", path_.string(), header.version, kShardVersion),
+        "tokenise the data again with this version");
   }
   if (header.crc != crc32c(file.first(offsetof(ShardHeader, crc)))) refuse("the header (bytes 0 to 63) is damaged");
+  if (header.flags & ~(header.version == 1 ? 0 : kShardLearned)) refuse("the header's flags are unknown");
   if ((header.token_bytes != 2 && header.token_bytes != 4) || header.vocab_size < 1 || header.vocab_size > INT32_MAX) {
     refuse("the header's sizes make no sense");
   }
   vocab_ = {header.vocab_hash, static_cast<int64_t>(header.vocab_size)};
   layout_.token_bytes = header.token_bytes;
+  layout_.has_learned = (header.flags & kShardLearned) != 0;
   const ShardTrailer trailer = check_trailer();
   layout_.num_tokens = trailer.num_tokens;
   layout_.num_documents = trailer.num_documents;
@@ -61,7 +64,8 @@ TokenShard::TokenShard(const std::filesystem::path& path) : path_(path), file_(p
   if (crc32c(std::as_bytes(checksums_)) != trailer.checksums_crc) {
     refuse(fmt::format("the checksums (bytes {} to {}) are damaged", layout_.checksums_at(), layout_.trailer_at() - 1));
   }
-  ends_ = as<uint64_t>(bytes(layout_.ends_at(), layout_.checksums_at()));
+  ends_ = as<uint64_t>(bytes(layout_.ends_at(), layout_.learned_at()));
+  learned_ = as<uint64_t>(bytes(layout_.learned_at(), layout_.checksums_at()));
   checked_ = std::make_unique<std::atomic<bool>[]>(layout_.num_blocks());
   check_ends();
 }
@@ -88,7 +92,7 @@ ShardTrailer TokenShard::check_trailer() const {
 }
 
 void TokenShard::check_ends() const {
-  check_blocks(layout_.ends_at(), layout_.checksums_at());
+  check_blocks(layout_.ends_at(), layout_.learned_at());
   uint64_t before = 0;
   for (size_t document = 0; document < ends_.size(); ++document) {
     if (ends_[document] < before || ends_[document] > layout_.num_tokens) {
@@ -121,7 +125,8 @@ void TokenShard::check_block(uint64_t block) const {
     const uint64_t last = (std::min(end, tokens_end) - sizeof(ShardHeader)) / layout_.token_bytes;
     refuse(begin < tokens_end
                ? fmt::format("bytes {} to {} (tokens {} to {}) are damaged", begin, end - 1, first, last - 1)
-               : fmt::format("bytes {} to {} (document index) are damaged", begin, end - 1));
+               : fmt::format("bytes {} to {} (document index{}) are damaged", begin, end - 1,
+                             layout_.has_learned ? " or learned plane" : ""));
   }
   if (begin < tokens_end) check_ids(begin, std::min(end, tokens_end));
 }
@@ -147,6 +152,40 @@ void TokenShard::read(int64_t first, std::span<int32_t> out) const {
     const auto tokens = as<uint32_t>(bytes(begin, end));
     std::copy(tokens.begin(), tokens.end(), out.begin());
   }
+}
+
+void TokenShard::check_learned(int64_t first, int64_t count) const {
+  if (count == 0) return;
+  const auto word = [](int64_t token) { return static_cast<uint64_t>(token) / 64 * sizeof(uint64_t); };
+  check_blocks(layout_.learned_at() + word(first), layout_.learned_at() + word(first + count - 1) + sizeof(uint64_t));
+}
+
+void TokenShard::hide_unlearned(int64_t first, std::span<int32_t> ids, int32_t hidden) const {
+  if (!layout_.has_learned) return;
+  check_learned(first, std::ssize(ids));
+  for (size_t i = 0, at = static_cast<size_t>(first); i < ids.size(); ++i, ++at) {
+    // Without a branch, because masks change often.
+    ids[i] = learned_[at / 64] >> at % 64 & 1 ? ids[i] : hidden;
+  }
+}
+
+int64_t TokenShard::count_learned(int64_t first, int64_t count) const {
+  if (!layout_.has_learned) return count;
+  check_learned(first, count);
+  int64_t learned = 0;
+  for (auto at = static_cast<size_t>(first), end = at + static_cast<size_t>(count); at < end;) {
+    const size_t bit = at % 64, num_bits = std::min(64 - bit, end - at);
+    const uint64_t bits = learned_[at / 64] >> bit << (64 - num_bits);
+    learned += std::popcount(bits);
+    at += num_bits;
+  }
+  return learned;
+}
+
+void TokenShard::check(int64_t first, int64_t count) const {
+  const uint64_t begin = sizeof(ShardHeader) + static_cast<uint64_t>(first) * layout_.token_bytes;
+  check_blocks(begin, begin + static_cast<uint64_t>(count) * layout_.token_bytes);
+  if (layout_.has_learned) check_learned(first, count);
 }
 
 void TokenShard::verify() const { check_blocks(sizeof(ShardHeader), layout_.checksums_at()); }

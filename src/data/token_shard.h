@@ -37,7 +37,15 @@ class TokenShard {
   // Tokens [first, first + out.size()), which must exist. Any thread may call it. Throws a data_error that names the
   // damaged bytes and tokens where a checksum or an id is wrong; a block's checksum is computed once.
   void read(int64_t first, std::span<int32_t> out) const;
-  // Checks all tokens.
+  // Whether some tokens may be for reading only: no target, as a user's words in a conversation.
+  bool has_learned_plane() const { return layout_.has_learned; }
+  // Writes `hidden` over those of `ids`, tokens from `first` on, that are not learned. Throws as read().
+  void hide_unlearned(int64_t first, std::span<int32_t> ids, int32_t hidden) const;
+  // How many of `count` tokens from `first` on are learned. Throws as read().
+  int64_t count_learned(int64_t first, int64_t count) const;
+  // Checks `count` tokens from `first` on as read() and the others do, without reading them.
+  void check(int64_t first, int64_t count) const;
+  // Checks all there is.
   void verify() const;
 
  private:
@@ -47,6 +55,7 @@ class TokenShard {
   [[noreturn]] void refuse(std::string_view what) const;
   ShardTrailer check_trailer() const;
   void check_ends() const;
+  void check_learned(int64_t first, int64_t count) const;
   void check_blocks(uint64_t begin, uint64_t end) const;
   void check_block(uint64_t block) const;
   void check_ids(uint64_t begin, uint64_t end) const;
@@ -55,7 +64,7 @@ class TokenShard {
   MappedFile file_;
   VocabId vocab_;
   ShardLayout layout_{};
-  std::span<const uint64_t> ends_;
+  std::span<const uint64_t> ends_, learned_;
   std::span<const uint32_t> checksums_;
   std::unique_ptr<std::atomic<bool>[]> checked_;  // one a block
 };

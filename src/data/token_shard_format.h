@@ -4,7 +4,8 @@
 //   ShardHeader
 //   tokens             u16 or u32 each, then zeros up to a multiple of 8 bytes
 //   document ends      u64 each: the tokens up to and with the document's last; they never fall, the last is num_tokens
-//   block checksums    u32 each: CRC-32C of every kShardBlockBytes of tokens and document ends; the last may be shorter
+//   learned plane      with kShardLearned: a bit for every token in u64 words, the first token's lowest; then zeros
+//   block checksums    u32 each: CRC-32C of every kShardBlockBytes of all between header and checksums
 //   ShardTrailer
 //
 // The counts stand at the end, so that a shard is written from front to back and one that was cut off is known as such.
@@ -22,17 +23,20 @@ static_assert(std::endian::native == std::endian::little, "shards are mapped as 
 
 inline constexpr std::array<char, 8> kShardMagic = {'G', 'M', 'T', 'O', 'K', 'E', 'N', 'S'};
 inline constexpr std::array<char, 8> kShardEnd = {'G', 'M', 'T', 'K', 'E', 'N', 'D', '\n'};
-inline constexpr uint32_t kShardVersion = 1;
+// The newest. A shard is written with the oldest that can hold it: 1 knows no flags.
+inline constexpr uint32_t kShardVersion = 2;
+inline constexpr uint32_t kShardLearned = 1;  // flag: some tokens are read only, the learned plane says which
 // Small, because a block is read as a whole when the first of its tokens is wanted.
 inline constexpr uint64_t kShardBlockBytes = uint64_t{1} << 18;
 
 struct ShardHeader {
   std::array<char, 8> magic = kShardMagic;
-  uint32_t version = kShardVersion;
+  uint32_t version = 1;
   uint32_t token_bytes = 0;  // 2 or 4
   uint64_t vocab_hash = 0;
   uint64_t vocab_size = 0;
-  std::array<char, 28> reserved{};
+  uint32_t flags = 0;
+  std::array<char, 24> reserved{};
   uint32_t crc = 0;  // of all before it
 };
 static_assert(sizeof(ShardHeader) == 64);
@@ -49,9 +53,11 @@ static_assert(sizeof(ShardTrailer) == 32);
 // Where the parts lie. Only for counts that the file's size has been found to allow.
 struct ShardLayout {
   uint64_t token_bytes, num_tokens, num_documents;
+  bool has_learned;
 
   uint64_t ends_at() const { return sizeof(ShardHeader) + (num_tokens * token_bytes + 7) / 8 * 8; }
-  uint64_t checksums_at() const { return ends_at() + num_documents * sizeof(uint64_t); }
+  uint64_t learned_at() const { return ends_at() + num_documents * sizeof(uint64_t); }
+  uint64_t checksums_at() const { return learned_at() + (has_learned ? (num_tokens + 63) / 64 * sizeof(uint64_t) : 0); }
   uint64_t num_blocks() const {
     return (checksums_at() - sizeof(ShardHeader) + kShardBlockBytes - 1) / kShardBlockBytes;
   }

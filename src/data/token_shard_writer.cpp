@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 
 #include "core/crc32c.h"
 
@@ -30,16 +31,20 @@ std::span<const std::byte> bytes_of(const T& value) {
 
 }  // namespace
 
-TokenShardWriter::TokenShardWriter(const std::filesystem::path& path, const VocabId& vocab, FileOps& ops)
+TokenShardWriter::TokenShardWriter(const std::filesystem::path& path, const VocabId& vocab, LearnedPlane plane,
+                                   FileOps& ops)
     : ops_(ops),
       path_(path),
       temporary_(fresh_temporary(path, ops)),
       vocab_(checked(vocab)),
       file_(ops, temporary_),
+      has_learned_(plane == LearnedPlane::present),
       token_bytes_(vocab.size <= 1 << 16 ? 2 : 4) {
-  ShardHeader header{.token_bytes = static_cast<uint32_t>(token_bytes_),
+  ShardHeader header{.version = has_learned_ ? kShardVersion : 1,
+                     .token_bytes = static_cast<uint32_t>(token_bytes_),
                      .vocab_hash = vocab.hash,
-                     .vocab_size = static_cast<uint64_t>(vocab.size)};
+                     .vocab_size = static_cast<uint64_t>(vocab.size),
+                     .flags = has_learned_ ? kShardLearned : 0};
   header.crc = crc32c(bytes_of(header).first(offsetof(ShardHeader, crc)));
   block_.reserve(kShardBlockBytes);
   try {
@@ -54,7 +59,8 @@ TokenShardWriter::~TokenShardWriter() {
   if (!finished_) try_remove_tree(ops_, temporary_);
 }
 
-void TokenShardWriter::add_document(std::span<const int32_t> tokens) {
+void TokenShardWriter::add_tokens(std::span<const int32_t> tokens, std::span<const uint8_t> learned) {
+  assert(learned.empty() || (has_learned_ && learned.size() == tokens.size()));
   const auto unknown =
       std::find_if(tokens.begin(), tokens.end(), [&](int32_t id) { return id < 0 || id >= vocab_.size; });
   if (unknown != tokens.end()) {
@@ -63,16 +69,23 @@ void TokenShardWriter::add_document(std::span<const int32_t> tokens) {
                      "tokenise with the vocabulary that the shard is for");
   }
   if (token_bytes_ == 2) {
-    append_tokens<uint16_t>(tokens);
+    append_narrow<uint16_t>(tokens);
   } else {
-    append_tokens<uint32_t>(tokens);
+    append_narrow<uint32_t>(tokens);
   }
+  if (has_learned_) append_learned(tokens.size(), learned);
   num_tokens_ += tokens.size();
-  ends_.push_back(num_tokens_);
+}
+
+void TokenShardWriter::append_learned(size_t count, std::span<const uint8_t> learned) {
+  learned_.resize((num_tokens_ + count + 63) / 64, 0);
+  for (size_t i = 0, at = num_tokens_; i < count; ++i, ++at) {
+    if (learned.empty() || learned[i] != 0) learned_[at / 64] |= uint64_t{1} << at % 64;
+  }
 }
 
 template <class T>
-void TokenShardWriter::append_tokens(std::span<const int32_t> tokens) {
+void TokenShardWriter::append_narrow(std::span<const int32_t> tokens) {
   std::array<T, 4096> narrow;
   while (!tokens.empty()) {
     const size_t count = std::min(tokens.size(), narrow.size());
@@ -100,9 +113,11 @@ void TokenShardWriter::flush_block() {
 }
 
 void TokenShardWriter::finish() {
+  assert(num_tokens_ == (ends_.empty() ? 0 : ends_.back()));
   constexpr std::array<std::byte, 8> kZeros{};
   append(std::span(kZeros).first((8 - num_tokens_ * token_bytes_ % 8) % 8));
   append(std::as_bytes(std::span(ends_)));
+  append(std::as_bytes(std::span(learned_)));
   flush_block();
   ShardTrailer trailer{.num_tokens = num_tokens_,
                        .num_documents = ends_.size(),

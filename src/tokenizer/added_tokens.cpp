@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "tokenizer/normalizer.h"
 #include "tokenizer/unicode.h"
 
 namespace gradmill {
@@ -45,45 +44,48 @@ size_t strip_right(std::string_view text, size_t position) {
 
 }  // namespace
 
-AddedTokens::AddedTokens(std::vector<AddedToken> tokens, bool nfc)
-    : tokens_(std::move(tokens)), raw_(1), normalized_(1) {
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const std::function<std::string(std::string_view)>& normalize)
+    : tokens_(std::move(tokens)) {
   for (size_t i = 0; i < tokens_.size(); ++i) {
-    const AddedToken& token = tokens_[i];
+    AddedToken& token = tokens_[i];
     by_id_.emplace(token.id, i);
     by_content_.emplace(token.content, token.id);
-    const auto composed = nfc && token.normalized ? normalize_nfc(token.content) : std::nullopt;
-    insert(token.normalized ? normalized_ : raw_, composed ? composed->text() : token.content, token);
+    token.decoded = token.normalized ? normalize(token.content) : token.content;
+    if (!token.decoded.empty()) (token.normalized ? normalized_ : raw_).insert(token.decoded, i);
   }
 }
 
-void AddedTokens::insert(Tree& tree, std::string_view content, const AddedToken& token) {
-  size_t node = 0;
-  for (const char letter : content) {
-    const auto [child, is_new] = tree[node].next.try_emplace(static_cast<unsigned char>(letter), tree.size());
-    node = child->second;
-    if (is_new) tree.emplace_back();
-  }
-  tree[node].token = &token;
+void AddedTokens::Finder::insert(std::string_view content, size_t index) {
+  trie.insert(content, static_cast<TokenId>(index));
+  bool& known = is_first[static_cast<unsigned char>(content[0])];
+  if (!known) first += content[0];
+  known = true;
 }
 
-AddedTokens::Match AddedTokens::match(const Tree& tree, std::string_view text, size_t begin) {
+size_t AddedTokens::Finder::candidate(std::string_view text, size_t begin) const {
+  if (first.size() <= 1) return first.empty() ? text.size() : std::min(text.find(first[0], begin), text.size());
+  while (begin < text.size() && !is_first[static_cast<unsigned char>(text[begin])]) ++begin;
+  return begin;
+}
+
+AddedTokens::Match AddedTokens::match(const Finder& finder, std::string_view text, size_t begin) const {
   Match longest;
-  size_t node = 0;
+  TokenTrie::Node node = TokenTrie::kRoot;
   for (size_t i = begin; i < text.size(); ++i) {
-    const auto child = tree[node].next.find(static_cast<unsigned char>(text[i]));
-    if (child == tree[node].next.end()) break;
-    node = child->second;
-    if (tree[node].token != nullptr) longest = {tree[node].token, i + 1};
+    node = finder.trie.next(node, text[i]);
+    if (node == TokenTrie::kNone) break;
+    if (const TokenId index = finder.trie.token(node); index >= 0)
+      longest = {&tokens_[static_cast<size_t>(index)], i + 1};
   }
   return longest;
 }
 
 std::vector<TextPart> AddedTokens::split(std::string_view text, bool normalized, bool parse_special) const {
-  const Tree& tree = normalized ? normalized_ : raw_;
+  const Finder& finder = normalized ? normalized_ : raw_;
   std::vector<TextPart> parts;
   size_t done = 0;
-  for (size_t i = 0; i < text.size() && !tree[0].next.empty();) {
-    const Match found = match(tree, text, i);
+  for (size_t i = finder.candidate(text, 0); i < text.size(); i = finder.candidate(text, i)) {
+    const Match found = match(finder, text, i);
     if (found.token == nullptr) {
       ++i;
       continue;

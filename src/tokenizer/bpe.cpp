@@ -1,90 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/bpe.h"
 
-#include <algorithm>
-#include <functional>
-#include <limits>
-#include <queue>
 #include <utility>
 
-#include "core/error.h"
+#include "tokenizer/merge_tokens.h"
 
 namespace gradmill {
-namespace {
-
-// Below this many bytes looking at all pairs again is cheaper than a heap.
-constexpr size_t kMaxShort = 24;
-
-constexpr uint32_t kNone = 0xFFFFFFFF;
-
-struct Symbol {
-  BpeToken token;
-  uint32_t previous, next;
-  uint32_t rank;  // of the pair that starts here
-};
-
-// A linked list of symbols and a heap of the pairs that can merge. Entries of the heap go stale when a neighbour
-// merges: then the rank in the symbol differs, since the tokens at a place only grow and no pair returns.
-class MergeQueue {
- public:
-  MergeQueue(const MergeTable& merges, std::span<const BpeToken> tokens) : merges_(merges), symbols_(tokens.size()) {
-    const auto size = static_cast<uint32_t>(tokens.size());
-    std::vector<uint64_t> entries;
-    for (uint32_t i = 0; i < size; ++i) {
-      symbols_[i] = {tokens[i], i == 0 ? kNone : i - 1, i + 1 == size ? kNone : i + 1, kNoMerge};
-      if (i + 1 == size) break;
-      symbols_[i].rank = merges.find(tokens[i].id, tokens[i + 1].id).rank;
-      if (symbols_[i].rank != kNoMerge) entries.push_back(entry(i));
-    }
-    heap_ = Heap(std::greater<>(), std::move(entries));
-  }
-
-  void run() {
-    while (!heap_.empty()) {
-      const uint64_t top = heap_.top();
-      heap_.pop();
-      const auto place = static_cast<uint32_t>(top);
-      if (symbols_[place].rank == top >> 32) merge(place);
-    }
-  }
-
-  // Overwrites the tokens with what is left, and returns how many that are.
-  size_t copy_to(BpeToken* tokens) const {
-    size_t count = 0;
-    for (uint32_t i = symbols_.empty() ? kNone : 0; i != kNone; i = symbols_[i].next)
-      tokens[count++] = symbols_[i].token;
-    return count;
-  }
-
- private:
-  using Heap = std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>>;
-
-  // Ordered by rank, then by place.
-  uint64_t entry(uint32_t place) const { return static_cast<uint64_t>(symbols_[place].rank) << 32 | place; }
-
-  void merge(uint32_t place) {
-    Symbol& left = symbols_[place];
-    Symbol& right = symbols_[left.next];
-    left.token = {merges_.find(left.token.id, right.token.id).merged, left.token.num_bytes + right.token.num_bytes};
-    left.next = right.next;
-    right.rank = kNoMerge;
-    if (left.next != kNone) symbols_[left.next].previous = place;
-    update(place);
-    if (left.previous != kNone) update(left.previous);
-  }
-
-  void update(uint32_t place) {
-    Symbol& symbol = symbols_[place];
-    symbol.rank = symbol.next == kNone ? kNoMerge : merges_.find(symbol.token.id, symbols_[symbol.next].token.id).rank;
-    if (symbol.rank != kNoMerge) heap_.push(entry(place));
-  }
-
-  const MergeTable& merges_;
-  std::vector<Symbol> symbols_;
-  Heap heap_;
-};
-
-}  // namespace
 
 Bpe::Bpe(Vocabulary vocabulary, const std::vector<Merge>& merges, const BpeOptions& options)
     : vocabulary_(std::move(vocabulary)), merges_(merges), options_(options) {
@@ -94,10 +15,7 @@ Bpe::Bpe(Vocabulary vocabulary, const std::vector<Merge>& merges, const BpeOptio
   }
 }
 
-void Bpe::encode_word(std::string_view word, std::vector<BpeToken>& tokens) const {
-  if (word.size() > std::numeric_limits<uint32_t>::max() / 2) {
-    throw data_error(fmt::format("a word of {} bytes is too long to encode", word.size()), "cut the text into parts");
-  }
+void Bpe::encode_word(std::string_view word, std::vector<WordToken>& tokens) const {
   if (options_.ignore_merges) {
     if (const auto whole = vocabulary_.id_of_bytes(word)) {
       tokens.push_back({*whole, static_cast<uint32_t>(word.size())});
@@ -106,55 +24,24 @@ void Bpe::encode_word(std::string_view word, std::vector<BpeToken>& tokens) cons
   }
   const size_t begin = tokens.size();
   split_bytes(word, tokens);
-  if (tokens.size() - begin <= kMaxShort)
-    merge_short(tokens, begin);
-  else
-    merge_long(tokens, begin);
+  merge_tokens(merges_, tokens, begin);
 }
 
-void Bpe::split_bytes(std::string_view word, std::vector<BpeToken>& tokens) const {
+void Bpe::split_bytes(std::string_view word, std::vector<WordToken>& tokens) const {
   bool after_unknown = false;
+  uint32_t num_left_out = 0;  // they count as part of the next token
   for (const char letter : word) {
-    const auto byte = static_cast<unsigned char>(letter);
-    const bool unknown = byte_ids_[byte] < 0;
-    if (unknown && options_.unknown < 0) {
-      throw data_error(fmt::format("byte 0x{:02x} has no token in this vocabulary, nor has it an unknown token", byte),
-                       "use a vocabulary with all 256 bytes or take the byte out of the text");
-    }
-    if (unknown && after_unknown && options_.fuse_unknown)
+    const TokenId known = byte_ids_[static_cast<unsigned char>(letter)];
+    const TokenId id = known < 0 ? options_.unknown : known;
+    const bool fused = known < 0 && after_unknown && options_.fuse_unknown;
+    if (id < 0)
+      ++num_left_out;
+    else if (fused)
       ++tokens.back().num_bytes;
     else
-      tokens.push_back({unknown ? options_.unknown : byte_ids_[byte], 1});
-    after_unknown = unknown;
+      tokens.push_back({id, 1 + std::exchange(num_left_out, 0)});
+    after_unknown = known < 0;
   }
-}
-
-void Bpe::merge_short(std::vector<BpeToken>& tokens, size_t begin) const {
-  std::array<MergeTable::Entry, kMaxShort> pairs;  // pairs[i]: tokens i and i + 1
-  size_t size = tokens.size() - begin;
-  BpeToken* const token = tokens.data() + begin;
-  for (size_t i = 0; i + 1 < size; ++i) pairs[i] = merges_.find(token[i].id, token[i + 1].id);
-  while (size > 1) {
-    size_t best = 0;
-    for (size_t i = 1; i + 1 < size; ++i) {
-      if (pairs[i].rank < pairs[best].rank) best = i;
-    }
-    if (pairs[best].rank == kNoMerge) break;
-    token[best] = {pairs[best].merged, token[best].num_bytes + token[best + 1].num_bytes};
-    std::copy(token + best + 2, token + size, token + best + 1);
-    std::copy(pairs.begin() + static_cast<ptrdiff_t>(best) + 1, pairs.begin() + static_cast<ptrdiff_t>(size) - 1,
-              pairs.begin() + static_cast<ptrdiff_t>(best));
-    --size;
-    if (best + 1 < size) pairs[best] = merges_.find(token[best].id, token[best + 1].id);
-    if (best > 0) pairs[best - 1] = merges_.find(token[best - 1].id, token[best].id);
-  }
-  tokens.resize(begin + size);
-}
-
-void Bpe::merge_long(std::vector<BpeToken>& tokens, size_t begin) const {
-  MergeQueue queue(merges_, std::span(tokens).subspan(begin));
-  queue.run();
-  tokens.resize(begin + queue.copy_to(tokens.data() + begin));
 }
 
 }  // namespace gradmill

@@ -3,14 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "tokenizer/split_scanner.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/word_counter.h"
 
 namespace gradmill {
 
@@ -28,7 +29,7 @@ struct TrainedBpe {
   std::vector<std::string> tokens;  // by id, special tokens first, as a file spells them
   std::vector<std::pair<TokenId, TokenId>> merges;
 
-  // The text of a tokenizer.json that Hugging Face's library, of any version, and parse_bpe_file() load.
+  // The text of a tokenizer.json that Hugging Face's library, of any version, and parse_tokenizer_json() load.
   std::string to_json() const;
 };
 
@@ -37,13 +38,14 @@ class BpeTrainer {
   // Throws a usage_error for a special token that is empty or given twice.
   explicit BpeTrainer(BpeTrainerOptions options);
 
-  // Counts the words of one text. Words do not reach from one text into the next.
+  // Counts the words of texts, which words do not reach across. The result does not depend on the number of threads.
   void feed(std::string_view text);
+  void feed(std::span<const std::string_view> texts, int num_threads);
   TrainedBpe train() const;
 
  private:
   BpeTrainerOptions options_;
-  std::unordered_map<std::string, int64_t> word_counts_;
+  WordCounter words_;
 };
 
 }  // namespace gradmill

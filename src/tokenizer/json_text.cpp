@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/json_text.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 #include <vector>
@@ -12,6 +13,47 @@ namespace {
 
 using nlohmann::json;
 constexpr std::string_view kFix = "the file is damaged or not a tokenizer.json";
+
+// The double that is nearest, for exponents from 0 to 308.
+double power_of_ten(int64_t exponent) {
+  const std::string text = fmt::format("1e{}", exponent);
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+// As serde_json, and so Hugging Face's library, reads a number: digits beyond 64 bits are left out and the power of ten
+// is rounded in. The last bit can be off, but Unigram compares sums of such numbers, so it must be off here too.
+double read_real(std::string_view text, double exact) {
+  const bool negative = text.starts_with('-');
+  uint64_t digits = 0;
+  int64_t exponent = 0;
+  bool full = false, fraction = false;
+  size_t i = negative ? 1 : 0;
+  for (; i < text.size() && text[i] != 'e' && text[i] != 'E'; ++i) {
+    if (text[i] == '.') {
+      fraction = true;
+      continue;
+    }
+    const auto digit = static_cast<uint64_t>(text[i] - '0');
+    full = full || digits > (UINT64_MAX - digit) / 10;
+    if (!full) digits = digits * 10 + digit;
+    // Every digit that is kept behind the point, and every one that is not kept before it, moves the point.
+    if (full != fraction) exponent += full ? 1 : -1;
+  }
+  if (i < text.size()) {
+    const std::string_view power = text.substr(i + (text.substr(i + 1).starts_with('+') ? 2 : 1));
+    int64_t value = 0;
+    if (std::from_chars(power.data(), power.data() + power.size(), value).ec != std::errc()) return exact;
+    exponent += value;
+  }
+  auto result = static_cast<double>(digits);
+  for (; exponent < -308 && result != 0; exponent += 308) result /= 1e308;
+  if (exponent > 308 || exponent < -308) return exact;
+  const double scale = power_of_ten(exponent < 0 ? -exponent : exponent);
+  result = exponent < 0 ? result / scale : result * scale;
+  return negative ? -result : result;
+}
 
 // Builds the document from the parser's events, so that a breach stops it before the document grows further.
 class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
@@ -25,7 +67,7 @@ class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
   bool number_integer(json::number_integer_t value) { return count() && Base::number_integer(value); }
   bool number_unsigned(json::number_unsigned_t value) { return count() && Base::number_unsigned(value); }
   bool number_float(json::number_float_t value, const std::string& text) {
-    return count() && Base::number_float(value, text);
+    return count() && Base::number_float(read_real(text, value), text);
   }
   bool string(std::string& value) { return count() && Base::string(value); }
   bool key(std::string& value) {

@@ -9,9 +9,9 @@ MergeTable::MergeTable(const std::vector<Merge>& merges) {
   const size_t capacity = std::bit_ceil(merges.size() * 2 + 2);
   shift_ = 64 - std::countr_zero(capacity);
   entries_.resize(capacity);
-  for (uint32_t rank = 0; rank < merges.size(); ++rank) {
-    const uint64_t pair = key(merges[rank].left, merges[rank].right);
-    entries_[slot(pair)] = {pair, rank, merges[rank].merged};
+  for (const Merge& merge : merges) {
+    const uint64_t pair = key(merge.left, merge.right);
+    entries_[slot(pair)] = {pair, merge.rank, merge.merged};
   }
 }
 

@@ -11,6 +11,7 @@ namespace gradmill {
 
 struct Merge {
   TokenId left, right, merged;
+  uint32_t rank;  // lower ranks merge first, of equal ones the leftmost pair
 };
 
 inline constexpr uint32_t kNoMerge = 0xFFFFFFFF;
@@ -25,7 +26,7 @@ class MergeTable {
     TokenId merged = -1;
   };
 
-  // The rank of a merge is its place. Of two equal pairs the later one counts, as in Hugging Face's library.
+  // Of two equal pairs the later one counts, as in Hugging Face's library. Ranks must be below kNoMerge.
   explicit MergeTable(const std::vector<Merge>& merges);
 
   // Rank kNoMerge where the pair does not merge.

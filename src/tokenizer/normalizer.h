@@ -1,38 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unicode's canonical composition (NFC), and where each part of the result came from.
+// The steps that make a text uniform before it is cut into words, as tokenizer.json names them.
 #pragma once
 
-#include <cstddef>
-#include <optional>
+#include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "tokenizer/normalized_text.h"
+#include "tokenizer/text_pattern.h"
+#include "tokenizer/unicode_forms.h"
 
 namespace gradmill {
 
-class NormalizedText {
+// Immutable; linear, or n log n, in the text.
+class Normalizer {
  public:
-  const std::string& text() const { return text_; }
-  // The byte of the original that a byte of the text begins, or ends, at. Within a character that changed, those are
-  // the bounds of the whole change.
-  size_t original_begin(size_t position) const;
-  size_t original_end(size_t position) const;
-
-  void keep(std::string_view part);
-  void change(std::string_view from, std::string_view to);
-
- private:
-  struct Change {
-    size_t begin, end, original_begin, original_end;
-  };
-  const Change* last_change_from(size_t position) const;
-
-  std::string text_;
-  size_t num_original_ = 0;
-  std::vector<Change> changes_;
+  virtual ~Normalizer() = default;
+  virtual void rewrite(Rewriter& out) const = 0;
 };
 
-// Nothing where the text is in NFC already. Bytes that are not UTF-8 stay.
-std::optional<NormalizedText> normalize_nfc(std::string_view text);
+using NormalizerList = std::vector<std::unique_ptr<const Normalizer>>;
+
+struct BertNormalizerOptions {
+  bool clean_text = true;
+  bool handle_chinese_chars = true;
+  bool strip_accents = true;
+  bool lowercase = true;
+};
+// Appends the steps that BertNormalizer consists of.
+void add_bert_normalizer(const BertNormalizerOptions& options, NormalizerList& list);
+
+std::unique_ptr<const Normalizer> make_form_normalizer(UnicodeForm form);
+std::unique_ptr<const Normalizer> make_lowercase();
+std::unique_ptr<const Normalizer> make_strip_accents();  // drops marks, without decomposing first
+std::unique_ptr<const Normalizer> make_strip(bool left, bool right);
+std::unique_ptr<const Normalizer> make_replace(TextPattern pattern, std::string content);
+std::unique_ptr<const Normalizer> make_prepend(std::string prefix);  // an empty text stays empty
+std::unique_ptr<const Normalizer> make_nmt();
+std::unique_ptr<const Normalizer> make_byte_speller();  // each byte as byte_level.h spells it
+// Bytes that are not UTF-8 become U+FFFD: for models of characters.
+std::unique_ptr<const Normalizer> make_utf8_repair();
+
+// The text after all steps.
+std::string normalize_all(const NormalizerList& list, std::string_view text);
 
 }  // namespace gradmill

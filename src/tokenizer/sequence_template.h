@@ -23,6 +23,7 @@ struct Sequence {
   std::vector<uint8_t> special;  // 1: added by the template
 };
 
+// The tokens around the texts, and their types. A template for one text never names a second.
 class SequenceTemplate {
  public:
   struct Piece {
@@ -35,9 +36,11 @@ class SequenceTemplate {
   // The ids alone; of a pair one behind the other, the second with type 1.
   SequenceTemplate();
   SequenceTemplate(std::vector<Piece> single, std::vector<Piece> pair);
+  // [CLS] first [SEP], and [CLS] first [SEP] second [SEP] with types 0 and 1.
+  static SequenceTemplate bert(TokenId cls, TokenId sep);
 
+  // Both throw a usage_error where the strategy cannot reach max_length.
   Sequence build(std::span<const TokenId> first, const Truncation& truncation = {}) const;
-  // Throws a usage_error where the strategy cannot reach max_length.
   Sequence build(std::span<const TokenId> first, std::span<const TokenId> second,
                  const Truncation& truncation = {}) const;
 

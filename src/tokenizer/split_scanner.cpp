@@ -113,12 +113,13 @@ size_t next_cl100k(std::string_view text, size_t begin, int max_digits) {
 }
 
 size_t next_digits(std::string_view text, size_t begin, bool runs) {
-  const Char first = char_at(text, begin);
-  const bool number = first.kind == CharClass::number;
-  if (number && !runs) return first.end;
-  size_t end = first.end;
-  for (Char c = char_at(text, end); c.end != 0 && (c.kind == CharClass::number) == number; c = char_at(text, end)) {
-    end = c.end;
+  const Utf8Char first = read_utf8(text, begin);
+  const bool number = is_numeric(first.value);
+  size_t end = begin + first.num_bytes;
+  while (end < text.size() && (runs || !number)) {
+    const Utf8Char c = read_utf8(text, end);
+    if (is_numeric(c.value) != number) break;
+    end += c.num_bytes;
   }
   return end;
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/sequence_template.h"
 #include "tokenizer/token_id.h"
 
 namespace gradmill {
@@ -36,14 +37,14 @@ struct DecodeOptions {
   bool replace_invalid = false;  // write U+FFFD for bytes that are not UTF-8, instead of the bytes
 };
 
-// Immutable once made: threads may share one. Encoding adds no tokens around the text (begin, end, separators): whoever
-// puts sequences together does.
+// Immutable once made: threads may share one. Encoding adds no tokens around the text (begin, end, separators):
+// sequence_template() does.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Any bytes are accepted. Text that the vocabulary can express neither exactly nor as its unknown token is a
-  // data_error.
+  // Any bytes are accepted. Text that the vocabulary can express neither exactly nor as its unknown token is left out
+  // by BPE, as in Hugging Face's library (SmolLM2 lacks a few control characters), and a data_error elsewhere.
   virtual Encoding encode(std::string_view text, const EncodeOptions& options = {}) const = 0;
   // An id that no token has is a data_error.
   virtual std::string decode(std::span<const TokenId> ids, const DecodeOptions& options = {}) const = 0;
@@ -53,6 +54,9 @@ class Tokenizer {
   // A token as its file spells it; not the text it stands for.
   virtual std::optional<std::string> token(TokenId id) const = 0;
   virtual std::optional<TokenId> id(std::string_view token) const = 0;
+
+  // The tokens that the model expects around a text or a pair, as the file has them.
+  virtual const SequenceTemplate& sequence_template() const = 0;
 };
 
 }  // namespace gradmill

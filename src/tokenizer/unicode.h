@@ -3,6 +3,7 @@
 // own, one byte each, of the class `other`: they survive encoding and never stop it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,14 +21,56 @@ struct Utf8Char {
 };
 
 // The code point at `position`, which must lie inside the text.
-Utf8Char read_utf8(std::string_view text, size_t position);
+Utf8Char read_long_utf8(std::string_view text, size_t position);
+inline Utf8Char read_utf8(std::string_view text, size_t position) {
+  const auto byte = static_cast<unsigned char>(text[position]);
+  return byte < 0x80 ? Utf8Char{byte, 1} : read_long_utf8(text, position);
+}
+// How many bytes the character at `position` has, or the beginning of one that then breaks off.
+uint32_t utf8_part_length(std::string_view text, size_t position);
 // `code_point` must be a Unicode scalar value.
 void append_code_point(std::string& text, char32_t code_point);
 // Invalid bytes replaced by U+FFFD, one for each maximal part of a character, as the Unicode standard recommends.
 std::string replace_invalid_utf8(std::string_view text);
 
-CharClass char_class(char32_t code_point);
+namespace unicode {
+CharClass lookup_class(char32_t code_point);  // beyond ASCII
+constexpr auto kAsciiClasses = [] {
+  std::array<CharClass, 128> classes{};
+  for (char32_t c = 0; c < 128; ++c) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    const bool space = c == ' ' || (c >= 9 && c <= 13);
+    classes[c] = letter                   ? CharClass::letter
+                 : space                  ? CharClass::space
+                 : (c >= '0' && c <= '9') ? CharClass::number
+                                          : CharClass::other;
+  }
+  return classes;
+}();
+}  // namespace unicode
+
+inline CharClass char_class(char32_t code_point) {
+  return code_point < 128 ? unicode::kAsciiClasses[code_point] : unicode::lookup_class(code_point);
+}
 // \w
 bool is_word_char(char32_t code_point);
+// Rust's is_numeric, which knows a newer Unicode than patterns do.
+bool is_numeric(char32_t code_point);
+// \d
+bool is_digit(char32_t code_point);
+
+// As Hugging Face's normalizers and pre-tokenizers see them, which is not always as Unicode does today.
+bool is_punctuation(char32_t code_point);
+bool is_removed_by_bert(char32_t code_point);
+bool is_nonspacing_mark(char32_t code_point);
+bool is_combining_mark(char32_t code_point);
+// A mark that decomposition puts in order.
+bool is_ordered_mark(char32_t code_point);
+bool has_decomposition(char32_t code_point, bool compatible);
+bool is_cjk(char32_t code_point);
+// Appends the small letter of a character, or the character itself.
+void append_lower(std::string& text, char32_t code_point);
+
+bool is_ascii(std::string_view text);
 
 }  // namespace gradmill

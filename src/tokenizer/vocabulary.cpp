@@ -15,7 +15,7 @@ std::optional<TokenId> find(const std::unordered_map<std::string_view, TokenId>&
 
 bool Vocabulary::add(TokenId id, std::string_view token) {
   Entry& entry = entries_[static_cast<size_t>(id)];
-  auto bytes = unspell_bytes(token);
+  auto bytes = spelling_ == Spelling::plain ? std::optional<std::string>(token) : unspell_bytes(token);
   const bool literal = !bytes;
   Index& index = literal ? literal_ : spelt_;
   if (literal) bytes = token;
@@ -27,10 +27,11 @@ bool Vocabulary::add(TokenId id, std::string_view token) {
 
 std::optional<std::string> Vocabulary::token(TokenId id) const {
   if (!has(id)) return std::nullopt;
-  return is_literal(id) ? bytes(id) : spell_bytes(bytes(id));
+  return is_literal(id) || spelling_ == Spelling::plain ? bytes(id) : spell_bytes(bytes(id));
 }
 
 std::optional<TokenId> Vocabulary::id(std::string_view token) const {
+  if (spelling_ == Spelling::plain) return find(spelt_, token);
   const auto bytes = unspell_bytes(token);
   return bytes ? find(spelt_, *bytes) : find(literal_, token);
 }

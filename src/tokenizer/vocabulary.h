@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokens of a byte-level vocabulary: ids, and the bytes that they stand for.
+// The tokens of a vocabulary: ids, and the bytes that they stand for.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,16 @@
 
 namespace gradmill {
 
-// Tokens are kept as bytes, not as their spelling, so that encoding and decoding never map characters. A token that is
-// no spelling of bytes (`<|end of text|>` with its spaces, "日本") is kept as it is and stands for itself.
+enum class Spelling { plain, byte_level };
+
+// Byte-level tokens are kept as bytes, not as their spelling, so that encoding and decoding never map characters. A
+// token that is no spelling of bytes (`<|end of text|>` with its spaces, "日本") is kept as it is and stands for
+// itself.
 class Vocabulary {
  public:
   // `largest_id` bounds the ids that add() may get.
-  explicit Vocabulary(TokenId largest_id) : entries_(static_cast<size_t>(largest_id) + 1) {}
+  explicit Vocabulary(TokenId largest_id, Spelling spelling = Spelling::byte_level)
+      : spelling_(spelling), entries_(static_cast<size_t>(largest_id) + 1) {}
 
   // False where the id or the token is taken already.
   bool add(TokenId id, std::string_view token);
@@ -40,6 +44,7 @@ class Vocabulary {
   };
   using Index = std::unordered_map<std::string_view, TokenId>;  // into entries_, which never moves
 
+  Spelling spelling_;
   std::vector<Entry> entries_;
   Index spelt_, literal_;
 };

@@ -37,7 +37,7 @@ class WordCache {
   }
 
  private:
-  static constexpr size_t kNumSlots = 1 << 14;  // 1 MiB
+  static constexpr size_t kNumSlots = 1 << 16;  // 4 MiB
   static constexpr size_t kMaxBytes = 30, kMaxIds = 8;
 
   struct alignas(64) Slot {  // one cache line

@@ -8,7 +8,9 @@ std::vector<int32_t> generate(Session& session, std::span<const int32_t> prompt,
   std::vector<int32_t> tokens;
   for (int64_t i = 0; i < options.max_tokens; ++i) {
     const auto logits = i == 0 ? session.start_generation(prompt) : session.continue_generation(tokens.back());
-    tokens.push_back(sample_token(logits, options.sampler, i));
+    const int32_t token = sample_token(logits, options.sampler, i);
+    if (token == options.stop_token) break;
+    tokens.push_back(token);
     if (on_token && !on_token(tokens.back())) break;
   }
   return tokens;

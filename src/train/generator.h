@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace gradmill {
 struct GenerateOptions {
   int64_t max_tokens = 500;
   SamplerOptions sampler;
+  std::optional<int32_t> stop_token;  // ends the text, and is no part of it
 };
 
 // The new tokens, without the prompt. on_token, if given, sees each as soon as it is drawn; after it returns false no

@@ -44,8 +44,7 @@ Prepared prepare(const LaunchOptions& options) {
 }
 
 int dry_run(const LoadedConfig& config) {
-  const RunData data = load_run_data(config.config);
-  const Transformer model(model_spec(config.config, data.vocab.size()));
+  const Transformer model(model_spec(config.config, check_run_data(config.config)));
   fmt::print("{}\n{}", effective_yaml(config, true), describe(Session::plan(model, session_options(config.config))));
   return 0;
 }
@@ -98,10 +97,26 @@ void say_what_changed(const Prepared& prepared, const Checkpoint& checkpoint,
   }
 }
 
+// A tokenizer that is no longer where the settings say: every checkpoint has it.
+std::optional<RunTokenizer> kept_tokenizer(const Prepared& prepared) {
+  const std::string& name = prepared.config.config.data.tokenizer;
+  if (!prepared.resume || name.empty() || name == "byte" || fs::exists(name)) return std::nullopt;
+  const CheckpointStore store(prepared.resume->run_folder);
+  return open_run_tokenizer(store.path(prepared.resume->step.value_or(store.steps().back())).string());
+}
+
+std::unique_ptr<RunData> load_data(const Prepared& prepared) {
+  const std::optional<RunTokenizer> kept = kept_tokenizer(prepared);
+  return load_run_data(prepared.config.config,
+                       {.tokenizer = kept ? &*kept : nullptr,
+                        .note = [](const std::string& line) { fmt::print(stderr, "gradmill: {}\n", line); },
+                        .stop_requested = StopSignal::requested});
+}
+
 int train(const Prepared& prepared) {
   const RunConfig& config = prepared.config.config;
   // What can be refused is refused here, before anything is written.
-  Trainer trainer(config, load_run_data(config));
+  Trainer trainer(config, load_data(prepared));
   const fs::path folder = prepared.resume ? prepared.resume->run_folder : choose_run_folder(config);
   write_run_files(folder, prepared.config, trainer.data());
   const RunLock lock(folder);

@@ -5,7 +5,10 @@
 
 #include "checkpoint/store.h"
 #include "config/loader.h"
+#include "data/char_vocab.h"
+#include "data/corpus.h"
 #include "train/model_folder.h"
+#include "train/packed_validation.h"
 #include "train/run_folder.h"
 #include "train/run_options.h"
 
@@ -31,35 +34,41 @@ RunConfig read_config(const std::filesystem::path& path) {
   return load_config(request).config;
 }
 
+RunTokenizer read_tokenizer(const Checkpoint& checkpoint, const TrainState& state, const RunConfig& config) {
+  if (!state.vocabulary.empty()) return char_run_tokenizer(state.vocabulary);
+  return open_run_tokenizer(config.data.tokenizer == "byte" ? "byte" : checkpoint.folder().string());
+}
+
 }  // namespace
 
 LoadedRun::LoadedRun(const std::filesystem::path& path) : config_(read_config(path)) {
   const Checkpoint checkpoint = open_checkpoint(path);
   state_ = state_from_json(checkpoint.state_json());
-  vocab_ = CharVocab::from_text(state_.vocabulary);
-  model_ = std::make_unique<Transformer>(model_spec(config_, vocab_.size()));
+  tokenizer_ = read_tokenizer(checkpoint, state_, config_);
+  model_ = std::make_unique<Transformer>(model_spec(config_, tokenizer_.tokenizer->vocab_size()));
   session_ = std::make_unique<Session>(*model_, session_options(config_));
   load_session(checkpoint, *model_, *session_, progress_of(state_));
   // Averages, where a run keeps them, are what it is judged by.
   if (session_->has_average()) session_->exchange_average();
 }
 
-LoadedRun::Evaluation LoadedRun::evaluate_validation() {
-  return evaluate(load_run_data(config_, &vocab_).tokens.validation);
+Evaluation LoadedRun::evaluate_validation() {
+  const std::unique_ptr<RunData> data = load_run_data(config_, {.tokenizer = &tokenizer_});
+  return evaluate(*session_, *data, 0);
 }
 
-LoadedRun::Evaluation LoadedRun::evaluate_text(const std::string& dataset) {
-  return evaluate(vocab_.encode(load_corpus({.dataset = dataset}).text));
-}
-
-LoadedRun::Evaluation LoadedRun::evaluate(std::span<const int32_t> tokens) {
-  Evaluation result;
-  for (const MicroBatch& batch : eval_batches(tokens, session_options(config_).eval_seqs, config_.model.context, 0)) {
-    result.loss += session_->eval_micro(batch);
-    result.tokens += batch.num_targets;
+Evaluation LoadedRun::evaluate_text(const std::string& dataset) {
+  const int64_t eval_seqs = session_options(config_).eval_seqs;
+  if (tokenizer_.is_chars()) {
+    const std::vector<TokenId> tokens =
+        CharVocab::from_text(tokenizer_.characters).encode(load_corpus({.dataset = dataset}).text);
+    return evaluate(*session_, [&](const RunData::UseBatch& use) {
+      for (const MicroBatch& batch : eval_batches(tokens, eval_seqs, config_.model.context, 0)) use(batch);
+    });
   }
-  result.loss /= double(result.tokens);
-  return result;
+  const TokenSource source(config_, tokenizer_);
+  PackedValidation data(source.shards(dataset, {}).shards, pack_options(config_), eval_seqs);
+  return evaluate(*session_, [&](const RunData::UseBatch& use) { data.visit(0, use); });
 }
 
 }  // namespace gradmill

@@ -5,7 +5,8 @@
 #include <filesystem>
 #include <string>
 
-#include "train/run_data.h"
+#include "train/evaluation.h"
+#include "train/run_tokenizer.h"
 #include "train/session.h"
 #include "train/train_state.h"
 
@@ -17,24 +18,21 @@ class LoadedRun {
   explicit LoadedRun(const std::filesystem::path& path);
 
   int64_t step() const { return state_.step; }
-  const CharVocab& vocab() const { return vocab_; }
+  // As the checkpoint keeps it, wherever the one is that the run was started with.
+  const RunTokenizer& tokenizer() const { return tokenizer_; }
+  // What ends a text, if anything does.
+  std::optional<TokenId> end_of_text() const { return gradmill::end_of_text(tokenizer_, config_.data); }
   Session& session() { return *session_; }
 
-  struct Evaluation {
-    double loss = 0;
-    int64_t tokens = 0;
-  };
-  // On the text the run was trained on.
+  // On the data the run was trained on.
   Evaluation evaluate_validation();
-  // On all of another text, by name or path.
+  // On all of other data: a text by name or path, or, after training on tokens, what data.path takes.
   Evaluation evaluate_text(const std::string& dataset);
 
  private:
-  Evaluation evaluate(std::span<const int32_t> tokens);
-
   RunConfig config_;
   TrainState state_;
-  CharVocab vocab_;
+  RunTokenizer tokenizer_;
   std::unique_ptr<Transformer> model_;
   std::unique_ptr<Session> session_;
 };

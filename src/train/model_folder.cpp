@@ -33,9 +33,7 @@ nlohmann::json gpt2_config(const TransformerSpec& spec) {
           {"layer_norm_epsilon", spec.norm_eps},
           {"resid_pdrop", 0.0},
           {"embd_pdrop", 0.0},
-          {"attn_pdrop", 0.0},
-          {"bos_token_id", nullptr},
-          {"eos_token_id", nullptr}};
+          {"attn_pdrop", 0.0}};
 }
 
 nlohmann::json llama_config(const TransformerSpec& spec) {
@@ -91,9 +89,11 @@ void load_session(const Checkpoint& checkpoint, const Transformer& model, Sessio
   session.restore(state, progress);
 }
 
-std::string model_config_json(const TransformerSpec& spec) {
+std::string model_config_json(const TransformerSpec& spec, std::optional<int32_t> eos) {
   nlohmann::json json = family_of(spec) == HfFamily::gpt2 ? gpt2_config(spec) : llama_config(spec);
   json["vocab_size"] = spec.vocab;
+  json["bos_token_id"] = nullptr;
+  json["eos_token_id"] = eos ? nlohmann::json(*eos) : nlohmann::json();
   json["tie_word_embeddings"] = spec.tied;
   json["initializer_range"] = spec.init_std;
   json["dtype"] = json["torch_dtype"] = "float32";

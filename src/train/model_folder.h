@@ -2,6 +2,7 @@
 // A model as a Hugging Face folder: its tensors under their names there, and config.json.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ void load_session(const Checkpoint& checkpoint, const Transformer& model, Sessio
 inline Session::Progress progress_of(const TrainState& state) {
   return {state.updates, state.loss_scale, state.scale_streak};
 }
-std::string model_config_json(const TransformerSpec& spec);
+// `eos` is the token that ends a text; transformers would otherwise assume its own.
+std::string model_config_json(const TransformerSpec& spec, std::optional<int32_t> eos = std::nullopt);
 
 }  // namespace gradmill

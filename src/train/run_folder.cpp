@@ -33,6 +33,19 @@ std::string timestamp() {
   return text;
 }
 
+// Of the first path, without what is special in a shell.
+std::string data_name(const RunConfig& config) {
+  if (config.data.path.empty()) return fs::path(config.data.dataset).stem().string();
+  fs::path path = config.data.path.substr(0, config.data.path.find(','));
+  if (path.filename().empty()) path = path.parent_path();
+  std::string name = path.filename().string();
+  name = name.substr(0, name.find('.', 1));
+  for (char& character : name) {
+    if (std::string_view("*?[]'\"\\ $&;<>|()").find(character) != std::string_view::npos) character = '_';
+  }
+  return name;
+}
+
 nlohmann::json describe(const DeviceSpec& spec) {
   return {{"name", spec.title},
           {"units", spec.num_units},
@@ -48,7 +61,7 @@ std::string provenance(const RunConfig& config, const RunData& data) {
                          {"build_type", build.build_type},
                          {"started", timestamp()},
                          {"seed", config.training.seed},
-                         {"data", {{"name", data.name}, {"origin", data.origin}, {"sha256", data.hash}}},
+                         {"data", {{"name", data.name()}, {"origin", data.origin()}, {"sha256", data.hash()}}},
                          {"cpu", describe(host_cpu())}};
   json["gpus"] = nlohmann::json::array();
   for (const DeviceSpec& gpu : cuda::present_devices()) json["gpus"].push_back(describe(gpu));
@@ -91,8 +104,7 @@ fs::path choose_run_folder(const RunConfig& config) {
     }
     return config.checkpoint.dir;
   }
-  const std::string dataset = fs::path(config.data.dataset).stem().string();
-  const fs::path base = fs::path(kRuns) / fmt::format("{}-{}-{}", timestamp(), dataset, config.model.style);
+  const fs::path base = fs::path(kRuns) / fmt::format("{}-{}-{}", timestamp(), data_name(config), config.model.style);
   fs::path folder = base;
   for (int number = 2; fs::exists(folder); ++number) folder = base.string() + "-" + std::to_string(number);
   return folder;

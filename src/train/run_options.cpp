@@ -88,6 +88,7 @@ SessionOptions session_options(const RunConfig& config) {
   // A forward keeps nothing for a backward, so twice the batch fits.
   options.eval_seqs = config.eval.batch_size > 0 ? config.eval.batch_size : 2 * options.train_seqs;
   options.context = config.model.context;
+  options.seqs_per_row = config.data.path.empty() ? 1 : pack_options(config).row_documents;
   options.adamw = {.beta1 = static_cast<float>(config.optimizer.beta1),
                    .beta2 = static_cast<float>(config.optimizer.beta2),
                    .eps = static_cast<float>(config.optimizer.eps),
@@ -112,13 +113,33 @@ CorpusOptions corpus_options(const RunConfig& config) {
   return {.dataset = config.data.dataset, .max_chars = config.data.max_chars, .download = config.data.download};
 }
 
+int num_loader_threads(const DataConfig& config) {
+  return config.num_workers == DataConfig::kAutoWorkers ? auto_loader_threads() : static_cast<int>(config.num_workers);
+}
+
 LoaderOptions loader_options(const RunConfig& config) {
   return {.batch_size = config.training.batch_size,
           .micro_batch_size = config.training.micro_batch_size,
           .context = config.model.context,
           .seed = static_cast<uint64_t>(config.training.seed),
-          .num_threads = static_cast<int>(config.data.num_workers),
-          .prefetch = static_cast<int>(std::max<int64_t>(2, config.data.num_workers))};
+          .num_threads = num_loader_threads(config.data),
+          .prefetch = std::max(2, num_loader_threads(config.data))};
+}
+
+PackOptions pack_options(const RunConfig& config) {
+  const bool documents = config.data.packing == "documents";
+  return checked_pack_options(
+      {.mode = documents ? PackMode::documents : PackMode::concatenated, .context = config.model.context});
+}
+
+PackedLoaderOptions packed_loader_options(const RunConfig& config) {
+  const LoaderOptions options = loader_options(config);
+  return {.batch_size = options.batch_size,
+          .micro_batch_size = options.micro_batch_size,
+          .seed = options.seed,
+          .num_threads = options.num_threads,
+          .prefetch = options.prefetch,
+          .damaged = config.data.bad_records == "skip" ? BadRecordPolicy::skip : BadRecordPolicy::error};
 }
 
 SamplerOptions sampler_options(const RunConfig& config) {
@@ -130,11 +151,10 @@ SamplerOptions sampler_options(const RunConfig& config) {
   return options;
 }
 
-RunLength run_length(const RunConfig& config, int64_t train_tokens) {
+RunLength run_length(const RunConfig& config, int64_t steps_per_epoch) {
   RunLength length;
-  length.steps_per_epoch = std::max<int64_t>(1, train_tokens / (config.training.batch_size * config.model.context));
-  length.total_steps =
-      config.training.steps > 0 ? config.training.steps : config.training.epochs * length.steps_per_epoch;
+  length.total_steps = config.training.steps > 0 ? config.training.steps : config.training.epochs * steps_per_epoch;
+  length.steps_per_epoch = steps_per_epoch > 0 ? steps_per_epoch : std::max<int64_t>(1, length.total_steps);
   return length;
 }
 

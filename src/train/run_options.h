@@ -5,6 +5,7 @@
 #include "config/run_config.h"
 #include "data/corpus.h"
 #include "data/loader.h"
+#include "data/packed_loader.h"
 #include "models/transformer.h"
 #include "optim/schedule.h"
 #include "train/sampler.h"
@@ -16,10 +17,14 @@ namespace gradmill {
 TransformerSpec model_spec(const RunConfig& config, int64_t vocab);
 SessionOptions session_options(const RunConfig& config);
 CorpusOptions corpus_options(const RunConfig& config);
+// data.num_workers, with `auto` as a number.
+int num_loader_threads(const DataConfig& config);
 LoaderOptions loader_options(const RunConfig& config);
+// Of tokens: how they are cut into rows, and how rows are loaded.
+PackOptions pack_options(const RunConfig& config);
+PackedLoaderOptions packed_loader_options(const RunConfig& config);
 SamplerOptions sampler_options(const RunConfig& config);
 
-// An epoch is as many steps as it takes to read as many tokens as there are.
 struct RunLength {
   int64_t steps_per_epoch = 1;
   int64_t total_steps = 0;
@@ -27,7 +32,8 @@ struct RunLength {
   double epoch_of(int64_t step) const { return double(step) / double(steps_per_epoch); }
   int64_t num_epochs() const { return (total_steps + steps_per_epoch - 1) / steps_per_epoch; }
 };
-RunLength run_length(const RunConfig& config, int64_t train_tokens);
+// An epoch of 0 steps is one whose length is not known: then the run counts as one.
+RunLength run_length(const RunConfig& config, int64_t steps_per_epoch);
 
 Schedule make_schedule(const RunConfig& config, int64_t total_steps);
 

@@ -33,10 +33,7 @@ Feature tf32_feature(const RunConfig& config, const SessionOptions& options) {
 
 std::string run_header(Trainer& trainer, const RunConfig& config, const std::string& folder) {
   const TransformerSpec& spec = trainer.model().spec();
-  const RunData& data = trainer.data();
-  const size_t train = data.tokens.train.size(), validation = data.tokens.validation.size();
-  std::string text = fmt::format("data      {} ({}): {} characters, {} distinct; {} to train on, {} to validate\n",
-                                 data.name, data.origin, train + validation, spec.vocab, train, validation);
+  std::string text = fmt::format("data      {}\n", trainer.data().describe());
   text +=
       fmt::format("model     {}: {} layers, {} heads, width {}, context {}; {} parameters\n", config.model.style,
                   spec.layers, spec.heads, spec.width, spec.max_positions, trainer.model().params().num_parameters());
@@ -64,7 +61,7 @@ std::vector<Feature> run_features(const RunConfig& config) {
       number_feature("gradient clipping", "optimizer.clip", config.optimizer.clip, "global norm"),
       number_feature("averaged weights", "optimizer.ema_decay", config.optimizer.ema_decay, "decay"),
       number_feature("early stopping", "eval.patience", double(config.eval.patience), "patience"),
-      number_feature("data workers", "data.num_workers", double(config.data.num_workers), "threads"),
+      number_feature("data workers", "data.num_workers", double(num_loader_threads(config.data)), "threads"),
       {"recomputation", recomputes, "machine.save_policy=" + config.machine.save_policy},
       {"deterministic", !gpu || options.kernels.deterministic,
        gpu ? fmt::format("machine.deterministic={}", options.kernels.deterministic)

@@ -2,16 +2,11 @@
 #include "train/session.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "cpu/cpu_runtime.h"
 #include "cuda/gpu_runtime.h"
-#include "ops/convert.h"
 #include "ops/ema.h"
-#include "ops/find_non_finite.h"
 #include "ops/transfer.h"
 
 namespace gradmill {
@@ -26,12 +21,6 @@ std::unique_ptr<Runtime> make_runtime(const SessionOptions& options) {
   if (options.device.kind == DeviceKind::cuda) return cuda::make_runtime(runtime);
   return std::make_unique<cpu::CpuRuntime>(runtime);
 }
-
-namespace {
-
-std::span<const std::byte> bytes_of(std::span<const int32_t> values) { return std::as_bytes(values); }
-
-}  // namespace
 
 Session::Session(const Transformer& model, const SessionOptions& options, OnPaper, Runtime* runtime)
     : model_(model), options_(options) {
@@ -71,9 +60,10 @@ void Session::allocate_persistent() {
     average_ = ctx_.alloc(ctx_.persistent, {model_.params().flat_size()}, DType::fp32, "averaged weights");
   }
   rope_table_ = model_.make_rope_table(ctx_);
-  train_inputs_ = allocate_inputs("train inputs", options_.train_seqs);
-  eval_inputs_ = allocate_inputs("eval inputs", options_.eval_seqs);
-  generate_inputs_ = allocate_inputs("generate inputs", 1);
+  const int64_t train_rows = options_.train_seqs, eval_rows = options_.eval_seqs, seqs_per_row = options_.seqs_per_row;
+  train_inputs_ = allocate_inputs("train inputs", train_rows, train_rows * seqs_per_row);
+  eval_inputs_ = allocate_inputs("eval inputs", eval_rows, eval_rows * seqs_per_row);
+  generate_inputs_ = allocate_inputs("generate inputs", 1, 1);
   generate_inputs_.seq.cu_kv = ctx_.alloc(ctx_.persistent, {2}, DType::int32, "generate inputs.key offsets");
   logits_ = ctx_.alloc(ctx_.persistent, {1, model_.spec().vocab}, DType::fp32, "next logits");
   if (ctx_.dry) return;
@@ -88,14 +78,14 @@ void Session::allocate_persistent() {
   copy_to_device(ctx_, scalars, &first);
 }
 
-Session::Inputs Session::allocate_inputs(std::string_view name, int64_t seqs) {
+Session::Inputs Session::allocate_inputs(std::string_view name, int64_t rows, int64_t seqs) {
   const NameScope scope(ctx_, name);
-  const int64_t rows = token_capacity(seqs * options_.context);
-  Inputs inputs{.block = ctx_.alloc(ctx_.persistent, {3 * rows + seqs + 1}, DType::int32, "batch")};
-  inputs.tokens = inputs.block.slice_rows(0, rows);
-  inputs.targets = inputs.block.slice_rows(rows, 2 * rows);
-  inputs.seq.positions = inputs.block.slice_rows(2 * rows, 3 * rows);
-  inputs.seq.cu_q = inputs.seq.cu_kv = inputs.block.slice_rows(3 * rows, 3 * rows + seqs + 1);
+  const int64_t tokens = token_capacity(rows * options_.context);
+  Inputs inputs{.block = ctx_.alloc(ctx_.persistent, {3 * tokens + seqs + 1}, DType::int32, "batch")};
+  inputs.tokens = inputs.block.slice_rows(0, tokens);
+  inputs.targets = inputs.block.slice_rows(tokens, 2 * tokens);
+  inputs.seq.positions = inputs.block.slice_rows(2 * tokens, 3 * tokens);
+  inputs.seq.cu_q = inputs.seq.cu_kv = inputs.block.slice_rows(3 * tokens, 3 * tokens + seqs + 1);
   inputs.seq.max_seqs = seqs;
   inputs.seq.max_len = options_.context;
   return inputs;
@@ -115,23 +105,22 @@ MemoryPlan Session::run_on_paper() {
     result.scratch = {ctx_.scratch.high_water(), ctx_.scratch.owners_at_peak()};
   };
   // Batches may be dense or not, and libraries want different workspaces for them: the plan covers both, and counts the
-  // work of a dense one.
+  // work of a dense one. Rows that several sequences share are never dense.
+  const auto run_both = [&](Inputs& inputs, auto&& ops) {
+    inputs.seq.dense = options_.seqs_per_row == 1;
+    ops();
+    ctx_.ledger = nullptr;
+    inputs.seq.dense = false;
+    ops();
+  };
   run(Phase::train, [&] {
     grads_->begin_step();
-    train_inputs_.seq.dense = true;
-    train_step_ops();
-    update_ops();
-    ctx_.ledger = nullptr;
-    train_inputs_.seq.dense = false;
-    train_step_ops();
+    run_both(train_inputs_, [&] {
+      train_step_ops();
+      if (ctx_.ledger != nullptr) update_ops();
+    });
   });
-  run(Phase::eval, [&] {
-    eval_inputs_.seq.dense = true;
-    eval_ops();
-    ctx_.ledger = nullptr;
-    eval_inputs_.seq.dense = false;
-    eval_ops();
-  });
+  run(Phase::eval, [&] { run_both(eval_inputs_, [&] { eval_ops(); }); });
   run(Phase::diagnose, [&] { find_non_finite_activation(); });
   run(Phase::generate, [&] {
     allocate_caches();
@@ -169,9 +158,9 @@ void Session::upload(Inputs& inputs, const MicroBatch& batch) {
     staging_.insert(staging_.end(), part->begin(), part->end());
   }
   assert(inputs.block.numel() == std::ssize(staging_));
-  runtime_->upload(inputs.block.data, bytes_of(staging_));
-  inputs.seq.dense = true;
-  for (size_t i = 0; i < batch.cu_seqlens.size(); ++i) {
+  runtime_->upload(inputs.block.data, std::as_bytes(std::span(staging_)));
+  inputs.seq.dense = options_.seqs_per_row == 1;
+  for (size_t i = 0; inputs.seq.dense && i < batch.cu_seqlens.size(); ++i) {
     inputs.seq.dense &= batch.cu_seqlens[i] == static_cast<int64_t>(i) * options_.context;
   }
 }
@@ -262,84 +251,6 @@ std::vector<float> Session::read(const TensorView& view) {
   return values;
 }
 
-Session::NonFinite Session::find_non_finite_activation() {
-  NonFinite found;
-  const ArenaScope scope(ctx_.scratch);
-  const TensorView row = ctx_.alloc_scratch({1}, DType::int32, "row");
-  Pass pass = make_pass(train_inputs_, false);
-  model_.visit_activations(pass, train_inputs_.tokens, [&](const std::string& where, const TensorView& x) {
-    find_non_finite(ctx_, x, row);
-    int32_t first = -1;
-    if (!ctx_.dry && found.row < 0) copy_to_host(ctx_, &first, row);
-    if (first >= 0) found = {where, first};
-  });
-  return found;
-}
-
-std::string Session::diagnose(const StepBatch& batch) {
-  for (const MicroBatch& micro : batch.micro) {
-    enter(Phase::diagnose);
-    upload(train_inputs_, micro);
-    const NonFinite found = find_non_finite_activation();
-    if (found.row >= 0) {
-      const int64_t sample = (micro.token_base + found.row) / options_.context;
-      return fmt::format("the first activation that is not finite is in '{}', sample {} of the batch", found.where,
-                         sample);
-    }
-  }
-  for (ParamId id = static_cast<ParamId>(model_.params().size()); id-- > 0;) {
-    if (!grads_->wants(id)) continue;
-    const std::vector<float> grad = read(grads_->view(id));
-    if (!std::all_of(grad.begin(), grad.end(), [](float value) { return std::isfinite(value); }))
-      return fmt::format("activations are finite; the gradient of '{}' is not", model_.params().spec(id).name);
-  }
-  return "activations and gradients are finite one by one; their norm or the loss overflows";
-}
-
-void Session::exchange_average() {
-  assert(has_average());
-  exchange(ctx_, weights_->flat_master(), average_);
-  weights_->refresh_compute(ctx_);
-  num_cached_ = 0;
-}
-
-Session::HostState Session::host_state(bool with_values) {
-  HostState state;
-  std::vector<StateTensor> tensors = {{"masters", weights_->flat_master()},
-                                      {"adamw.first_moments", optimizer_->first_moments()},
-                                      {"adamw.second_moments", optimizer_->second_moments()}};
-  if (has_average()) tensors.push_back({kAverageName, average_});
-  if (options_.device.kind != DeviceKind::cpu) {
-    const size_t bytes = align_up(weights_->flat_master().bytes());
-    state.copies = Storage(tensors.size() * bytes);
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      TensorView& view = tensors[i].view;
-      std::byte* copy = state.copies.bytes().data() + i * bytes;
-      if (with_values) copy_to_host(ctx_, copy, view);
-      view.data = copy;
-    }
-  }
-  state.masters = tensors.front().view;
-  state.optimizer.assign(tensors.begin() + 1, tensors.end());
-  return state;
-}
-
-void Session::restore(const HostState& state, const Progress& progress) {
-  if (options_.device.kind != DeviceKind::cpu) {
-    copy_to_device(ctx_, weights_->flat_master(), state.masters.data);
-    copy_to_device(ctx_, optimizer_->first_moments(), state.optimizer[0].view.data);
-    copy_to_device(ctx_, optimizer_->second_moments(), state.optimizer[1].view.data);
-    if (has_average()) copy_to_device(ctx_, average_, state.optimizer[2].view.data);
-  }
-  // A run may come back in another precision, where the old scale means nothing.
-  const bool scaled = options_.loss_scaling.growth_steps > 0 && progress.loss_scale > 1;
-  upload_value(&ctx_.scalars->updates, progress.updates);
-  upload_value(&ctx_.scalars->loss_scale, scaled ? progress.loss_scale : options_.loss_scaling.initial);
-  upload_value(&ctx_.scalars->scale_streak, progress.scale_streak);
-  weights_->refresh_compute(ctx_);
-  num_cached_ = 0;
-}
-
 void Session::eval_ops() {
   Pass pass = make_pass(eval_inputs_, false);
   model_.evaluate(pass, eval_inputs_.tokens, eval_inputs_.targets);
@@ -351,55 +262,6 @@ double Session::eval_micro(const MicroBatch& batch) {
   upload_value(&ctx_.scalars->loss_sum, 0.0);
   run(Sequence::eval, eval_inputs_.seq.dense, [this] { eval_ops(); });
   return read_scalars().loss_sum;
-}
-
-void Session::allocate_caches() {
-  Pass pass = make_pass(generate_inputs_, false);
-  caches_ = model_.make_caches(pass, options_.context);
-}
-
-void Session::extend_sequence_ops(int64_t rows) {
-  const ArenaScope scope(ctx_.scratch);
-  Pass pass = make_pass(generate_inputs_, false);
-  pass.seq.positions = pass.seq.positions.slice_rows(0, rows);
-  const TensorView out = options_.dtype == DType::fp32 ? logits_ : pass.scratch(logits_.shape, "narrow logits");
-  model_.logits(pass, generate_inputs_.tokens.slice_rows(0, rows), rows - 1, rows, out, caches_);
-  if (options_.dtype != DType::fp32) convert(ctx_, {.from = out, .to = logits_});
-}
-
-std::span<const float> Session::extend_sequence() {
-  enter(Phase::generate);
-  const auto fresh = std::span(sequence_).subspan(num_cached_);
-  const auto cached = static_cast<int32_t>(num_cached_), rows = static_cast<int32_t>(fresh.size());
-  const SeqLayout& seq = generate_inputs_.seq;
-  staging_.resize(fresh.size());
-  std::iota(staging_.begin(), staging_.end(), cached);
-  runtime_->upload(generate_inputs_.tokens.data, bytes_of(fresh));
-  runtime_->upload(seq.positions.data, bytes_of(staging_));
-  runtime_->upload(seq.cu_q.data, bytes_of(std::array{0, rows}));
-  runtime_->upload(seq.cu_kv.data, bytes_of(std::array{0, cached + rows}));
-  extend_sequence_ops(rows);
-  num_cached_ = sequence_.size();
-  next_logits_ = read(logits_);
-  return next_logits_;
-}
-
-std::span<const float> Session::start_generation(std::span<const int32_t> prompt) {
-  if (prompt.empty()) throw usage_error("the prompt has no tokens", "give at least one to start from");
-  const auto last = prompt.last(std::min(prompt.size(), static_cast<size_t>(options_.context)));
-  sequence_.assign(last.begin(), last.end());
-  num_cached_ = 0;
-  return extend_sequence();
-}
-
-std::span<const float> Session::continue_generation(int32_t token) {
-  assert(!sequence_.empty());
-  sequence_.push_back(token);
-  if (std::ssize(sequence_) > options_.context) {
-    sequence_.erase(sequence_.begin(), sequence_.end() - std::max<int64_t>(1, options_.context / 2));
-    num_cached_ = 0;
-  }
-  return extend_sequence();
 }
 
 }  // namespace gradmill

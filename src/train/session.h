@@ -28,8 +28,9 @@ struct SessionOptions {
   int num_threads = 1;
   DType dtype = DType::fp32;
   SavePolicy policy = SavePolicy::none();
-  int64_t train_seqs = 1;  // sequences of a micro-batch
+  int64_t train_seqs = 1;  // rows of `context` tokens in a micro-batch: sequences, where a row holds one
   int64_t eval_seqs = 1;
+  int64_t seqs_per_row = 1;  // the most sequences that share a row
   int64_t context = 1;
   AdamWOptions adamw;
   float ema_decay = 0;  // of averaged weights; 0: none are kept
@@ -148,7 +149,7 @@ class Session {
 
   Session(const Transformer& model, const SessionOptions& options, OnPaper, Runtime* runtime);
   void allocate_persistent();
-  Inputs allocate_inputs(std::string_view name, int64_t seqs);
+  Inputs allocate_inputs(std::string_view name, int64_t rows, int64_t seqs);
   MemoryPlan run_on_paper();
   void enter(Phase phase);
   void upload(Inputs& inputs, const MicroBatch& batch);

@@ -8,6 +8,8 @@
 namespace gradmill {
 namespace {
 
+constexpr bool kMayBeMissing = true;  // in checkpoints of characters from before there were tokens
+
 // Lists the fields once, for writing and for reading.
 template <class State, class Visit>
 void visit_fields(State& state, Visit&& visit) {
@@ -32,13 +34,15 @@ void visit_fields(State& state, Visit&& visit) {
   visit("seed", state.seed);
   visit("data_hash", state.data_hash);
   visit("vocabulary", state.vocabulary);
+  visit("tokenizer_hash", state.tokenizer_hash, kMayBeMissing);
+  visit("data_place", state.data_place, kMayBeMissing);
 }
 
 }  // namespace
 
 std::string to_json(const TrainState& state) {
   nlohmann::json json;
-  visit_fields(state, [&](const char* name, const auto& value) { json[name] = value; });
+  visit_fields(state, [&](const char* name, const auto& value, bool = false) { json[name] = value; });
   // JSON has no infinity; before the first evaluation there is no best loss.
   if (state.best_loss == std::numeric_limits<double>::infinity()) json["best_loss"] = nullptr;
   return json.dump();
@@ -48,7 +52,8 @@ TrainState state_from_json(const std::string& text) {
   TrainState state;
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
-    visit_fields(state, [&](const char* name, auto& value) {
+    visit_fields(state, [&](const char* name, auto& value, bool may_be_missing = false) {
+      if (may_be_missing && !json.contains(name)) return;
       const nlohmann::json& stored = json.at(name);
       if (!stored.is_null()) stored.get_to(value);
     });

@@ -33,7 +33,9 @@ struct TrainState {
   // What the run was made of.
   uint64_t seed = 0;
   std::string data_hash;
-  std::string vocabulary;  // the characters, in order
+  std::string vocabulary;      // the characters, in order; empty where the checkpoint has a tokenizer's files
+  std::string tokenizer_hash;  // of those files
+  std::string data_place;      // DataPosition::place of the next step
 };
 
 std::string to_json(const TrainState& state);

@@ -13,6 +13,7 @@
 #include "metrics/record.h"
 #include "train/gpu_monitor.h"
 #include "train/interval.h"
+#include "train/note_queue.h"
 #include "train/run_data.h"
 #include "train/run_options.h"
 #include "train/step_guard.h"
@@ -39,17 +40,17 @@ struct TrainOutcome {
 
 class Trainer {
  public:
-  Trainer(const RunConfig& config, RunData data);
+  Trainer(const RunConfig& config, std::unique_ptr<RunData> data);
 
   const Transformer& model() const { return model_; }
-  const RunData& data() const { return data_; }
+  const RunData& data() const { return *data_; }
   const RunLength& length() const { return length_; }
   double flops_per_token() const;
   Session& session() { return session_; }
 
   // Before anything below.
   void attach(TrainServices services);
-  // Goes on from `checkpoint`. Throws a data error when it does not belong to this model and text.
+  // Goes on from `checkpoint`. Throws a data error when it does not belong to this model and tokenizer.
   void resume(const Checkpoint& checkpoint);
   TrainOutcome run();
 
@@ -59,6 +60,7 @@ class Trainer {
   // A step that the device may still be computing.
   struct Pending {
     StepBatch batch;
+    std::string data_place = {};  // behind it
     float lr = 0, loss_limit = 0;
     double stall_seconds = 0;  // the device may have waited so long for the batch
     Runtime::Read result = 0;
@@ -79,6 +81,7 @@ class Trainer {
   TrainOutcome interrupted();
   std::string sample();
   void restore(const Checkpoint& checkpoint);
+  void check_same_tokenizer(const TrainState& saved) const;
   void open_loader();
   void poll_stop() const;
   RunSummary summary(RunStatus status) const;
@@ -87,7 +90,7 @@ class Trainer {
   RunConfig config_;
   TrainServices services_;
   std::vector<std::string> early_notes_;  // said before there was anyone to tell
-  RunData data_;
+  std::unique_ptr<RunData> data_;
   RunLength length_;
   Transformer model_;
   Session session_;
@@ -96,7 +99,8 @@ class Trainer {
   GpuMonitor monitor_;
   Interval eval_interval_, save_interval_;
   TrainState state_;
-  std::unique_ptr<TrainLoader> loader_;
+  NoteQueue source_notes_;
+  std::unique_ptr<BatchSource> source_;
   std::deque<Pending> pending_;
   size_t max_pending_ = 0;  // steps submitted before the oldest one's result is looked at
   int64_t submitted_ = 0;   // steps done, counting the pending ones

@@ -74,6 +74,8 @@ TEST_F(CliTest, UsageMistakes) {
   expect_error("train model.width=-8", 2, "model.width");
   expect_error("train training.batchsize=8", 2, "did you mean");
   expect_error("train data.max_chars=-1", 2, "data.max_chars");
+  expect_error("train --tokenizer byte", 2, "data.path");
+  expect_error("train --data x.jsonl", 2, "data.tokenizer");
   expect_error("plan --device rtx9999", 2, "rtx5090");
   expect_error("bench step --case giant", 2, "nano, char");
 }
@@ -98,8 +100,14 @@ TEST_F(CliTest, DataMistakes) {
   expect_error("train --dataset '" + (folder_ / "missing.txt").string() + "'", 4, "missing.txt");
   expect_error("train --dataset '" + folder_.string() + "'", 4, "folder");
   expect_error("train --dataset shakespeare", 4, "--download");
+  expect_error("train --tokenizer byte --data missing.jsonl", 4, "missing.jsonl");
+  expect_error("train --tokenizer nowhere --data " + file("a.jsonl", "{}"), 4, "nowhere");
+  expect_error("train --tokenizer byte --data " + file("b.parquet", "PAR1"), 4, "parquet");
 }
 
+constexpr const char* kTinyTokens =
+    "model.layers=2 model.width=32 model.context=32 training.steps=12 eval.every_steps=5 logging.every_steps=2 "
+    "checkpoint.every_steps=3 sample.tokens=20 machine.device=cpu ";
 constexpr const char* kTinyRun =
     "data.max_chars=20000 model.layers=2 model.width=32 model.context=32 training.steps=12 eval.every_steps=5 "
     "logging.every_steps=2 checkpoint.every_steps=3 sample.tokens=20 ";
@@ -148,6 +156,35 @@ TEST_F(CliTest, ResumeSaysWhatChanged) {
     EXPECT_NE(more.output.find(part), std::string::npos) << part << "\n" << more.output;
   }
   EXPECT_EQ(gradmill("train --resume nowhere").code, 4);
+}
+
+TEST_F(CliTest, ARunOnTokensFromTextToText) {
+  std::string lines;
+  for (int i = 0; i < 300; ++i) lines += "{\"text\": \"the mill turns \u00fc, the miller sings\"}\n";
+  const std::string data = file("corpus.jsonl", lines);
+  ASSERT_EQ(gradmill("tokenizer train " + data + " --vocab-size 270 --out tokenizer").code, 0);
+  const std::string settings = "--data " + data + " --tokenizer tokenizer model.style=llama " + kTinyTokens;
+  const Outcome dry = gradmill("train --dry-run " + settings);
+  EXPECT_EQ(dry.code, 0) << dry.output;
+  EXPECT_FALSE(fs::exists(folder_ / "cache"));
+  const Outcome plan = gradmill("plan data.path=" + data + " data.tokenizer=tokenizer");
+  EXPECT_EQ(plan.code, 0) << plan.output;
+  const Outcome run = gradmill("train checkpoint.dir=run " + settings);
+  EXPECT_EQ(run.code, 0) << run.output;
+  for (const char* part : {"tokenised", "documents, vocabulary 270", "% full", "sample:"}) {
+    EXPECT_NE(run.output.find(part), std::string::npos) << part << "\n" << run.output;
+  }
+  EXPECT_TRUE(fs::exists(folder_ / "work/run/checkpoints/step-00000012/tokenizer.json"));
+  fs::rename(folder_ / "work/tokenizer", folder_ / "gone");
+  const Outcome eval = gradmill("eval run");
+  EXPECT_EQ(eval.code, 0) << eval.output;
+  EXPECT_NE(eval.output.find("bits_per_token"), std::string::npos) << eval.output;
+  EXPECT_EQ(gradmill("eval run --dataset " + data).code, 0);
+  const Outcome text = gradmill("generate run --prompt 'the mill' --tokens 30 --seed 4");
+  EXPECT_EQ(text.code, 0) << text.output;
+  const Outcome more = gradmill("train --resume run training.steps=15");
+  EXPECT_EQ(more.code, 0) << more.output;
+  EXPECT_NE(more.output.find("resumed from step 12"), std::string::npos) << more.output;
 }
 
 TEST_F(CliTest, DryRunAndConfigShowWriteNothing) {

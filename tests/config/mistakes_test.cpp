@@ -2,6 +2,8 @@
 // What a wrong configuration is told: all of it at once, with place, allowed values and a guess.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "config/errors.h"
 #include "config/suggest.h"
 #include "data/temporary_folder.h"
@@ -45,6 +47,43 @@ TEST(ConfigMistakes, WrongValueThatIsOverriddenIsStillReported) {
   const TemporaryFolder folder;
   const auto path = folder.write("run.yaml", "training: {steps: -1}\n");
   EXPECT_EQ(mistakes_of({.overrides = {"training.steps=5"}, .files = {path}}).size(), 1u);
+}
+
+TEST(ConfigMistakes, DataSettingsThatNothingWouldRead) {
+  for (const char* setting : {"tokenizer=byte", "task=instruct", "column=body", "eos=none", "lines=true",
+                              "packing=concatenated", "cache=c", "bad_records=skip", "validation_path=v"}) {
+    const std::string key = std::string("data.") + std::string(setting, std::strchr(setting, '='));
+    expect_parts(mistake_of({std::string("data.") + setting}), {key, "data.path is", "name the data with data.path"});
+  }
+  expect_parts(mistake_of({"data.path=x"}), {"data.tokenizer is", "data.tokenizer=byte"});
+  const auto with_tokens = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"data.path=x", "data.tokenizer=byte"});
+    return more;
+  };
+  EXPECT_TRUE(mistakes_of({.overrides = with_tokens({})}).empty());
+  expect_parts(mistake_of(with_tokens({"data.dataset=shakespeare"})), {"one of them says what the run learns from"});
+  expect_parts(mistake_of(with_tokens({"data.max_chars=5"})), {"data.max_chars is 5"});
+  expect_parts(mistake_of(with_tokens({"data.download=true"})), {"data.download is true"});
+  expect_parts(mistake_of(with_tokens({"data.task=instruct", "data.column=a"})), {"names of their own"});
+  expect_parts(mistake_of(with_tokens({"data.task=instruct", "data.eos=none"})), {"data.eos is none"});
+  expect_parts(mistake_of(with_tokens({"data.streaming=true"})),
+               {"data.validation_path is", "name the validation data"});
+  const std::vector<std::string> streamed = with_tokens({"data.streaming=true", "data.validation_path=v"});
+  EXPECT_TRUE(mistakes_of({.overrides = streamed}).empty());
+  for (const char* epochs : {"eval.every_epochs=1", "checkpoint.every_epochs=1"}) {
+    std::vector<std::string> overrides = streamed;
+    overrides.push_back(epochs);
+    expect_parts(mistake_of(overrides), {"streams are counted in steps"});
+  }
+}
+
+TEST(ConfigMistakes, AWordMayStandForANumber) {
+  EXPECT_EQ(load_config({.overrides = {"data.num_workers=auto"}}).config.data.num_workers, DataConfig::kAutoWorkers);
+  expect_parts(mistake_of({"data.num_workers=-1"}), {"auto or a whole number between 0 and 1024 (0: "});
+  expect_parts(mistake_of({"data.num_workers=all"}), {"data.num_workers is 'all'"});
+  RunConfig config;
+  config.data.num_workers = DataConfig::kAutoWorkers;
+  EXPECT_EQ(value_text(*fields_of(config).find("data.num_workers")), "auto");
 }
 
 TEST(ConfigMistakes, Types) {

@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "core/seq_layout.h"
 #include "data/errors.h"
+#include "data/same_batch.h"
 
 namespace gradmill::test {
 namespace {
@@ -18,21 +19,6 @@ std::vector<int32_t> squares(int64_t count) {
   std::vector<int32_t> tokens(static_cast<size_t>(count));
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * i % 97);
   return tokens;
-}
-
-void expect_same(const StepBatch& a, const StepBatch& b) {
-  ASSERT_EQ(a.step, b.step);
-  ASSERT_EQ(a.num_targets, b.num_targets);
-  ASSERT_EQ(a.micro.size(), b.micro.size());
-  for (size_t i = 0; i < a.micro.size(); ++i) {
-    ASSERT_EQ(a.micro[i].tokens, b.micro[i].tokens);
-    ASSERT_EQ(a.micro[i].targets, b.micro[i].targets);
-    ASSERT_EQ(a.micro[i].positions, b.micro[i].positions);
-    ASSERT_EQ(a.micro[i].cu_seqlens, b.micro[i].cu_seqlens);
-    ASSERT_EQ(a.micro[i].num_seqs, b.micro[i].num_seqs);
-    ASSERT_EQ(a.micro[i].num_targets, b.micro[i].num_targets);
-    ASSERT_EQ(a.micro[i].token_base, b.micro[i].token_base);
-  }
 }
 
 TEST(TrainLoader, SequencesAreThePromisedWindows) {

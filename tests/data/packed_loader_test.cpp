@@ -2,29 +2,19 @@
 #include "data/packed_loader.h"
 
 #include <algorithm>
+#include <fstream>
+#include <mutex>
 #include <numeric>
 #include <optional>
 
 #include "core/seq_layout.h"
 #include "data/epoch_order.h"
 #include "data/errors.h"
+#include "data/same_batch.h"
 #include "data/shard_fixture.h"
 
 namespace gradmill::test {
 namespace {
-
-void expect_same(const StepBatch& a, const StepBatch& b) {
-  ASSERT_EQ(a.step, b.step);
-  ASSERT_EQ(a.num_targets, b.num_targets);
-  ASSERT_EQ(a.micro.size(), b.micro.size());
-  for (size_t i = 0; i < a.micro.size(); ++i) {
-    ASSERT_EQ(a.micro[i].tokens, b.micro[i].tokens);
-    ASSERT_EQ(a.micro[i].targets, b.micro[i].targets);
-    ASSERT_EQ(a.micro[i].positions, b.micro[i].positions);
-    ASSERT_EQ(a.micro[i].cu_seqlens, b.micro[i].cu_seqlens);
-    ASSERT_EQ(a.micro[i].token_base, b.micro[i].token_base);
-  }
-}
 
 // Three shards, of which documents of 0 to 400 tokens, in small blocks.
 class PackedLoaderTest : public testing::TestWithParam<PackMode> {
@@ -244,6 +234,124 @@ TEST_P(PackedLoaderTest, RefusesBadSettings) {
   expect_refused({.batch_size = 4, .rank = 2, .num_ranks = 2}, "rank is 2");
   expect_refused({.batch_size = 4, .num_threads = -1}, "threads is -1");
   expect_refused({.batch_size = 4, .num_threads = 1, .prefetch = 0}, "prefetch is 0");
+}
+
+// Tokens whose index divides by three are read only.
+std::vector<std::filesystem::path> write_masked(const TemporaryFolder& folder, const std::vector<int64_t>& lengths) {
+  TokenShardWriter writer(folder.path() / "masked.tokens", kWideVocab, LearnedPlane::present);
+  int64_t token = 0;
+  for (int64_t length : lengths) {
+    std::vector<int32_t> ids;
+    std::vector<uint8_t> learned;
+    for (int64_t i = 0; i < length; ++i, ++token) {
+      ids.push_back(value_of(token));
+      learned.push_back(token % 3 == 0 ? 0 : 1);
+    }
+    writer.add_document(ids, learned);
+  }
+  writer.finish();
+  return {folder.path() / "masked.tokens"};
+}
+
+TEST(PackedLoader, TokensThatAreNotLearnedAreNoTargets) {
+  const TemporaryFolder folder;
+  const ShardSet set(write_masked(folder, mixed_lengths(200, 4)));
+  for (PackMode mode : {PackMode::documents, PackMode::concatenated}) {
+    const PackPlan plan(set, {.mode = mode, .context = 64, .block_tokens = 2000});
+    PackedLoader whole(plan, {.batch_size = 4});
+    PackedLoader half(plan, {.batch_size = 4, .rank = 1, .num_ranks = 2});
+    for (int step = 0; step < 40; ++step) {
+      const StepBatch batch = whole.next();
+      const MicroBatch& micro = batch.micro.at(0);
+      int64_t targets = 0;
+      for (int32_t seq = 0; seq < micro.num_seqs; ++seq) {
+        const int32_t end = micro.cu_seqlens[static_cast<size_t>(seq) + 1];
+        for (int32_t row = micro.cu_seqlens[static_cast<size_t>(seq)]; row < end; ++row) {
+          const auto at = static_cast<size_t>(row);
+          const int32_t next = micro.tokens[at] + 1;
+          const bool learned = (next - value_of(0)) % 3 != 0;
+          // The last of a sequence has the token behind it or, at a document's end, none.
+          if (row + 1 < end || micro.targets[at] != kPaddingTarget) {
+            ASSERT_EQ(micro.targets[at], learned ? next : kPaddingTarget);
+          }
+          targets += micro.targets[at] == kPaddingTarget ? 0 : 1;
+        }
+      }
+      EXPECT_EQ(micro.num_targets, targets);
+      EXPECT_EQ(batch.num_targets, targets);
+      EXPECT_EQ(half.next().num_targets, targets);
+    }
+  }
+}
+
+TEST(PackedLoader, DamagedTokensAreAnErrorOrLeftOut) {
+  const TemporaryFolder folder;
+  const auto paths = write_shards(folder, {std::vector<int64_t>(4000, 50)});  // four blocks of 65536 ids
+  std::fstream file(paths[0], std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(64 + static_cast<int64_t>(kShardBlockBytes) + 5).put('!');
+  file.close();
+  const ShardSet set(paths);
+  const PackPlan plan(set, {.context = 64, .block_tokens = 200000});  // one block, so that every step has good rows
+  ASSERT_EQ(plan.num_rows() % 40, 0);
+  PackedLoaderOptions options{.batch_size = 40, .num_threads = 2};
+  EXPECT_THROW(
+      {
+        PackedLoader loader(plan, options);
+        for (int64_t step = 0; step < 100; ++step) loader.next();
+      },
+      Error);
+
+  options.damaged = BadRecordPolicy::skip;
+  std::mutex mutex;
+  std::vector<std::string> notes;
+  options.note = [&](const std::string& line) {
+    const std::lock_guard lock(mutex);
+    notes.push_back(line);
+  };
+  std::vector<int64_t> seen(static_cast<size_t>(set.num_tokens()), 0);
+  std::vector<StepBatch> expected;
+  for (int64_t ranks : {1, 2}) {
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      options.rank = rank;
+      options.num_ranks = ranks;
+      PackedLoader loader(plan, options);
+      for (int64_t step = 0; step < plan.num_rows() / 40; ++step) {
+        const StepBatch batch = loader.next();
+        if (ranks == 1) {
+          expected.push_back(batch);
+        } else {
+          EXPECT_EQ(batch.num_targets, expected[static_cast<size_t>(step)].num_targets);
+        }
+        for (int32_t token : batch.micro[0].tokens) {
+          if (token != 0) ++seen[static_cast<size_t>(token - value_of(0))];
+        }
+      }
+    }
+  }
+  // Documents that touch the damaged block are gone; all others are there, once with one rank and once with two.
+  for (int64_t token = 0; token < set.num_tokens(); ++token) {
+    const int64_t document = token / 50 * 50;
+    const bool lost = document + 50 > 65536 && document < 2 * 65536;
+    ASSERT_EQ(seen[static_cast<size_t>(token)], lost ? 0 : 2) << token;
+  }
+  ASSERT_FALSE(notes.empty());
+  EXPECT_NE(notes[0].find("tokens 65536 to 131071"), std::string::npos) << notes[0];
+}
+
+TEST(PackedLoader, TellsHowMuchItGaveAndHowLongItWaited) {
+  const TemporaryFolder folder;
+  const ShardSet set(write_shards(folder, {mixed_lengths(200, 4)}));
+  const PackPlan plan(set, {.mode = PackMode::concatenated, .context = 64});
+  for (int threads : {0, 2}) {
+    PackedLoader loader(plan, {.batch_size = 4, .num_threads = threads});
+    for (int step = 0; step < 5; ++step) loader.next();
+    const LoaderStats stats = loader.stats();
+    EXPECT_EQ(stats.steps, 5);
+    EXPECT_EQ(stats.tokens, 5 * 4 * 64);
+    EXPECT_EQ(stats.crew.workers, threads);
+    EXPECT_GT(stats.crew.busy_seconds, 0);
+    EXPECT_GE(stats.crew.wait_seconds, 0);
+  }
 }
 
 TEST(PackPlan, RefusesShardsWithoutTokens) {

@@ -47,15 +47,15 @@ TEST_F(SourcesTest, FilesFoldersPatternsAndLists) {
 }
 
 TEST_F(SourcesTest, WhatCannotBeUsedIsSaid) {
-  folder_.write("notes.txt", "");
+  folder_.write("notes.md", "");
   folder_.write("it's.parquet", "");
   folder_.write("all.json", "");
   folder_.write("docs/README.md", "");
   expect_error([] { list({}); }, ExitCode::data, {"no data files"});
   expect_error([&] { list({at("none.jsonl")}); }, ExitCode::data, {at("none.jsonl"), "check the path"});
   expect_error([&] { list({at("*.csv")}); }, ExitCode::data, {"no file matches", at("*.csv")});
-  expect_error([&] { list({at("notes.txt")}); }, ExitCode::data, {"notes.txt", ".jsonl", ".tsv", ".zst"});
-  expect_error([&] { list({at("n*")}); }, ExitCode::data, {"notes.txt", ".jsonl"});
+  expect_error([&] { list({at("notes.md")}); }, ExitCode::data, {"notes.md", ".jsonl", ".tsv", ".zst"});
+  expect_error([&] { list({at("n*")}); }, ExitCode::data, {"notes.md", ".jsonl"});
   expect_error([&] { list({at("docs")}); }, ExitCode::data, {"docs", "no data files", ".jsonl", "docs/*/*.jsonl"});
   expect_error([&] { list({at("it's.parquet")}); }, ExitCode::data,
                {".parquet files are not read", "python3 -c", "it'\\''s.parquet", "it'\\''s.jsonl"});

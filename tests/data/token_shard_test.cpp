@@ -56,9 +56,64 @@ TEST(TokenShard, GivesBackWhatWasWritten) {
   }
 }
 
-TEST(TokenShard, EveryDamagedByteAndEveryCutIsFound) {
+// Some tokens learned, in runs; a document without a mask between.
+std::vector<uint8_t> some_learned(size_t size) {
+  std::vector<uint8_t> learned(size);
+  for (size_t i = 0; i < size; ++i) learned[i] = i * i / 50 % 3 == 0 ? 1 : 0;
+  return learned;
+}
+
+std::filesystem::path write_masked(const std::filesystem::path& path, const std::vector<size_t>& sizes) {
+  TokenShardWriter writer(path, kWideVocab, LearnedPlane::present);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const std::vector<uint8_t> learned = i % 3 == 1 ? std::vector<uint8_t>() : some_learned(sizes[i]);
+    writer.add_document(std::vector<int32_t>(sizes[i], 5), learned);
+  }
+  writer.finish();
+  return path;
+}
+
+TEST(TokenShard, KeepsWhatIsLearned) {
   const TemporaryFolder folder;
-  const std::string good = bytes_of(write_shards(folder, {{5, 0, 7, 20}}).front());
+  const std::vector<size_t> sizes = {700, 100, 0, 1300, 65, 3000000};  // the plane has more than one block
+  std::vector<int32_t> expected;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    for (uint8_t learned : some_learned(sizes[i])) expected.push_back(i % 3 == 1 || learned != 0 ? 5 : -100);
+  }
+  const TokenShard shard(write_masked(folder.path() / "s", sizes));
+  EXPECT_TRUE(shard.has_learned_plane());
+  ASSERT_EQ(shard.num_tokens(), std::ssize(expected));
+  for (const auto& [first, count] : std::vector<std::pair<int64_t, int64_t>>{
+           {0, 64}, {0, 65}, {1, 63}, {63, 1}, {63, 2}, {64, 0}, {690, 300}, {5, 2000}, {0, std::ssize(expected)}}) {
+    std::vector<int32_t> ids(static_cast<size_t>(count), 5);
+    shard.hide_unlearned(first, ids, -100);
+    const std::vector<int32_t> part(expected.begin() + first, expected.begin() + first + count);
+    EXPECT_EQ(ids, part) << first << " " << count;
+    EXPECT_EQ(shard.count_learned(first, count), std::ranges::count(part, 5)) << first << " " << count;
+  }
+  shard.verify();
+  // Without the plane the format is still the first one, which older programs read.
+  ShardHeader header;
+  std::memcpy(&header, bytes_of(write_shards(folder, {{5}}).front()).data(), sizeof(header));
+  EXPECT_EQ(header.version, 1u);
+  EXPECT_EQ(header.flags, 0u);
+  const TokenShard plain(folder.path() / "shard-0.tokens");
+  EXPECT_FALSE(plain.has_learned_plane());
+  EXPECT_EQ(plain.count_learned(1, 3), 3);
+}
+
+class DamagedShardTest : public testing::TestWithParam<bool> {
+ protected:
+  std::string good(const TemporaryFolder& folder) const {
+    if (!GetParam()) return bytes_of(write_shards(folder, {{5, 0, 7, 20}}).front());
+    return bytes_of(write_masked(folder.path() / "masked", {5, 0, 7, 20}));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Planes, DamagedShardTest, testing::Bool());
+
+TEST_P(DamagedShardTest, EveryDamagedByteAndEveryCutIsFound) {
+  const TemporaryFolder folder;
+  const std::string good = this->good(folder);
   const auto expect_refused = [&](const std::string& bytes, size_t at) {
     const auto path = folder.write("damaged", bytes);
     expect_error([&] { TokenShard(path).verify(); }, ExitCode::data, {"damaged: "});
@@ -103,9 +158,9 @@ std::string forged(std::string bytes, size_t at, auto&& change) {
   return bytes;
 }
 
-TEST(TokenShard, TrustsNoCount) {
+TEST_P(DamagedShardTest, TrustsNoCount) {
   const TemporaryFolder folder;
-  const std::string good = bytes_of(write_shards(folder, {{5, 0, 7, 20}}).front());
+  const std::string good = this->good(folder);
   const auto expect_refused = [&](const std::string& bytes) {
     expect_error([&] { TokenShard shard(folder.write("forged", bytes)); }, ExitCode::data, {"forged: "});
   };
@@ -118,12 +173,19 @@ TEST(TokenShard, TrustsNoCount) {
   for (uint32_t width : {0u, 1u, 2u, 3u, 8u, ~0u}) {
     expect_refused(forged<ShardHeader>(good, 0, [&](ShardHeader& part) { part.token_bytes = width; }));
   }
+  for (uint32_t version : {0u, 3u, ~0u}) {
+    expect_refused(forged<ShardHeader>(good, 0, [&](ShardHeader& part) { part.version = version; }));
+  }
+  for (uint32_t flags : {2u, GetParam() ? 0u : 1u}) {
+    expect_refused(forged<ShardHeader>(good, 0, [&](ShardHeader& part) { part.flags = flags; }));
+  }
   for (uint64_t size : {uint64_t{0}, uint64_t{1} << 31, ~uint64_t{0}}) {
     expect_refused(forged<ShardHeader>(good, 0, [&](ShardHeader& part) { part.vocab_size = size; }));
   }
   const auto path =
-      folder.write("forged", forged<ShardHeader>(good, 0, [](ShardHeader& part) { part.vocab_size = 11; }));
-  expect_error([&] { TokenShard(path).verify(); }, ExitCode::data, {"token 10 is not below", "size, 11"});
+      folder.write("forged", forged<ShardHeader>(good, 0, [](ShardHeader& part) { part.vocab_size = 5; }));
+  expect_error([&] { TokenShard(path).verify(); }, ExitCode::data,
+               {GetParam() ? "token 0 is not below" : "token 4 is not below", "size, 5"});
 }
 
 TEST(TokenShard, RefusesWhatIsNoShard) {

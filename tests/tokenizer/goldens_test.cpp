@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ids, texts and learned merges against Hugging Face's library.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "tokenizer/bpe_file.h"
+#include "tokenizer/tokenizer_file.h"
 #include "tokenizer/bpe_trainer.h"
 #include "tokenizer/tokenizer_goldens.h"
 
@@ -18,14 +17,8 @@ class TokenizerGoldens : public testing::TestWithParam<std::string> {
   std::vector<std::string> texts = test::tokenizer_golden("texts")["texts"];
 };
 
-std::string hash_ids(const std::vector<TokenId>& ids) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const TokenId id : ids) hash = (hash ^ static_cast<uint64_t>(id)) * 0x100000001b3;
-  return fmt::format("{:x}", hash & 0xffffffff);
-}
-
 TEST_P(TokenizerGoldens, EncodesAsHuggingFace) {
-  const auto tokenizer = read_bpe_file(test::tokenizer_golden_path(GetParam()));
+  const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path(GetParam()));
   const nlohmann::json& ids = golden["goldens"]["ids"];
   for (size_t i = 0; i < ids.size(); ++i) {
     EXPECT_EQ(tokenizer->encode(texts[i]).ids, ids[i].get<std::vector<TokenId>>()) << "text " << i;
@@ -37,14 +30,14 @@ TEST_P(TokenizerGoldens, EncodesAsHuggingFace) {
     for (const std::string& text : texts) {
       std::string hash;
       hashes >> hash;
-      EXPECT_EQ(hash_ids(tokenizer->encode(text).ids), hash) << nlohmann::json(text);
-      EXPECT_EQ(hash_ids(tokenizer->encode(text, {.offsets = true}).ids), hash) << nlohmann::json(text);
+      EXPECT_EQ(test::hash_ids(tokenizer->encode(text).ids), hash) << nlohmann::json(text);
+      EXPECT_EQ(test::hash_ids(tokenizer->encode(text, {.offsets = true}).ids), hash) << nlohmann::json(text);
     }
   }
 }
 
 TEST_P(TokenizerGoldens, DecodesAsHuggingFace) {
-  const auto tokenizer = read_bpe_file(test::tokenizer_golden_path(GetParam()));
+  const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path(GetParam()));
   for (const nlohmann::json& sample : golden["goldens"]["decodes"]) {
     const auto ids = sample[0].get<std::vector<TokenId>>();
     EXPECT_EQ(tokenizer->decode(ids, {.replace_invalid = true}), sample[1].get<std::string>());
@@ -53,17 +46,32 @@ TEST_P(TokenizerGoldens, DecodesAsHuggingFace) {
 }
 
 TEST_P(TokenizerGoldens, NamesTokensAsTheFile) {
-  const auto tokenizer = read_bpe_file(test::tokenizer_golden_path(GetParam()));
-  for (const auto& [token, id] : golden["model"]["vocab"].items()) {
+  const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path(GetParam()));
+  const nlohmann::json& vocab = golden["model"]["vocab"];
+  for (const auto& [key, value] : vocab.items()) {
+    const std::string token = vocab.is_array() ? value[0].get<std::string>() : key;
+    const TokenId id = vocab.is_array() ? std::stoi(key) : value.get<TokenId>();
     EXPECT_EQ(tokenizer->token(id), token);
-    EXPECT_EQ(tokenizer->id(token), id.get<TokenId>());
+    EXPECT_EQ(tokenizer->id(token), id);
   }
   const nlohmann::json& last = golden["added_tokens"].back();
   EXPECT_EQ(tokenizer->vocab_size(), last["id"].get<int64_t>() + 1);
   EXPECT_EQ(tokenizer->token(last["id"]), last["content"].get<std::string>());
 }
 
-TEST_P(TokenizerGoldens, LearnsTheSameMerges) {
+TEST_P(TokenizerGoldens, BuildsPairsAsHuggingFace) {
+  const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path(GetParam()));
+  for (const nlohmann::json& pair : golden["goldens"]["pairs"]) {
+    const auto first = tokenizer->encode(texts[pair[0]]).ids, second = tokenizer->encode(texts[pair[1]]).ids;
+    const Sequence built = tokenizer->sequence_template().build(first, second, {.max_length = pair[2]});
+    EXPECT_EQ(built.ids, pair[3].get<std::vector<TokenId>>());
+    EXPECT_EQ(built.type_ids, pair[4].get<std::vector<int32_t>>());
+  }
+}
+
+class LearnedGoldens : public TokenizerGoldens {};
+
+TEST_P(LearnedGoldens, LearnsTheSameMerges) {
   const nlohmann::json& settings = golden["goldens"]["train"];
   BpeTrainerOptions options;
   options.vocab_size = settings["vocab_size"];
@@ -85,7 +93,11 @@ TEST_P(TokenizerGoldens, LearnsTheSameMerges) {
   EXPECT_EQ(learned["model"]["merges"], merges);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, TokenizerGoldens, testing::Values("gpt2", "cl100k", "qwen2", "digits"),
+INSTANTIATE_TEST_SUITE_P(Files, TokenizerGoldens,
+                         testing::Values("gpt2", "cl100k", "qwen2", "digits", "bert", "deberta", "llama2", "gemma",
+                                         "suffixes", "words"),
+                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Files, LearnedGoldens, testing::Values("gpt2", "cl100k", "qwen2", "digits"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

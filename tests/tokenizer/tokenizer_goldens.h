@@ -2,10 +2,14 @@
 // The files of tools/make_tokenizer_goldens.py, which says what is in them.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "support/goldens.h"
 
@@ -18,6 +22,13 @@ inline std::filesystem::path tokenizer_golden_path(const std::string& name) {
 inline nlohmann::json tokenizer_golden(const std::string& name) {
   std::ifstream file(tokenizer_golden_path(name), std::ios::binary);
   return nlohmann::json::parse(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+// As the script hashes ids.
+inline std::string hash_ids(const std::vector<int32_t>& ids) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const int32_t id : ids) hash = (hash ^ static_cast<uint64_t>(id)) * 0x100000001b3;
+  return fmt::format("{:x}", hash & 0xffff);
 }
 
 }  // namespace gradmill::test

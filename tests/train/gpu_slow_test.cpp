@@ -10,6 +10,7 @@
 
 #include "config/loader.h"
 #include "support/test_device.h"
+#include "train/char_data.h"
 #include "train/trainer.h"
 
 namespace gradmill::test {
@@ -88,7 +89,7 @@ TEST_P(GpuRuns, TenThousandStepsWithoutGrowth) {
   config.model.layers = 2;
   config.training.micro_batch_size = 5;  // graphs for whole and for short micro-batches
   config.machine.device = "cuda";
-  const std::vector<int32_t> tokens = load_run_data(config).tokens.train;
+  const std::vector<int32_t> tokens = CharData(config).tokens().train;
   const Transformer model(model_spec(config, 256));
   Session session(model, session_options(config));
   TrainLoader loader(tokens, loader_options(config));

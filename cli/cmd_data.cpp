@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// gradmill data: tokenise data files, and look at them.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "commands.h"
+#include "corpus/corpus_tokenizer.h"
+#include "corpus/inspect.h"
+#include "corpus/token_cache.h"
+#include "corpus/tokenize.h"
+#include "metrics/format.h"
+#include "train/stop_signal.h"
+
+namespace gradmill::cli {
+namespace {
+
+struct SourceArgs {
+  std::vector<std::string> sources;
+  std::string column = "text", eos = "auto";
+  bool skip_bad = false, lines = false;
+
+  ReadOptions read() const {
+    ReadOptions options;
+    options.bad_records = skip_bad ? BadRecordPolicy::skip : BadRecordPolicy::error;
+    options.text_lines = lines;
+    return options;
+  }
+};
+
+void add_source_args(CLI::App& app, SourceArgs& args) {
+  app.add_option("sources", args.sources, "files, folders or patterns: .jsonl .csv .tsv .txt, also .gz and .zst")
+      ->required();
+  app.add_option("--text-column", args.column, "the column or field that holds the text")->capture_default_str();
+  app.add_option("--eos", args.eos, "the token that ends a document: auto, none, or its name")->capture_default_str();
+  app.add_flag("--skip-bad", args.skip_bad, "count records that cannot be used instead of stopping at the first");
+  app.add_flag("--lines", args.lines, "every line of a .txt file is a document; otherwise the file is one");
+}
+
+// A line that is written again and again, in a terminal only.
+class ProgressLine {
+ public:
+  bool operator()(const TokenizeProgress& progress) {
+    constexpr double kInterval = 0.5;
+    if (is_terminal_ && progress.seconds >= last_ + kInterval) {
+      last_ = progress.seconds;
+      fmt::print(stderr, "\r{} records, {} tokens, {} tokens/s \033[K",
+                 format_count(static_cast<double>(progress.records)),
+                 format_count(static_cast<double>(progress.tokens)),
+                 format_count(static_cast<double>(progress.tokens) / progress.seconds));
+    }
+    return !StopSignal::requested();
+  }
+  void clear() const {
+    if (last_ > 0) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  bool is_terminal_ = ::isatty(STDERR_FILENO) != 0;
+  double last_ = 0;
+};
+
+struct TokenizeArgs : SourceArgs {
+  std::string tokenizer, out;
+  int threads = -1;
+  int64_t shard_tokens = TokenizeOptions{}.shard_tokens;
+};
+
+int run_tokenize(const TokenizeArgs& args) {
+  StopSignal::install();
+  ProgressLine line;
+  TokenizeOptions options;
+  options.read = args.read();
+  options.num_threads = args.threads < 0 ? auto_loader_threads() : args.threads;
+  options.shard_tokens = args.shard_tokens;
+  options.progress = [&](const TokenizeProgress& progress) { return line(progress); };
+  options.note = [](const std::string& note) { fmt::print(stderr, "{}\n", note); };
+  const CorpusTokenizer tokenizer = open_corpus_tokenizer(args.tokenizer);
+  const TokenizeReport report =
+      tokenize_corpus(list_sources(args.sources), tokenizer.text(args.column, args.eos), args.out, options);
+  line.clear();
+  if (!report.skipped.empty()) fmt::print(stderr, "{}\n", report.skipped);
+  const TokenizeProgress& done = report.progress;
+  fmt::print("{}: {} tokens in {} documents, {} shards, {} tokens/s\n", args.out, report.manifest.num_tokens(),
+             report.manifest.num_documents(), report.manifest.shards.size(),
+             format_count(static_cast<double>(done.tokens) / done.seconds));
+  return 0;
+}
+
+CLI::App* add_tokenize(CLI::App& app, TokenizeArgs& args) {
+  CLI::App* tokenize = app.add_subcommand("tokenize", "write the tokens of data files to a folder of shards");
+  add_source_args(*tokenize, args);
+  tokenize->add_option("--tokenizer", args.tokenizer, "a tokenizer.json, a .model, a vocab.txt, or their folder")
+      ->required();
+  tokenize->add_option("--out", args.out, "the folder to make")->required();
+  tokenize->add_option("--threads", args.threads, "threads that tokenise; default: all cores but two")
+      ->check(CLI::Range(0, 1024));
+  tokenize->add_option("--shard-tokens", args.shard_tokens, "tokens of a shard, about")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  return tokenize;
+}
+
+struct InspectArgs : SourceArgs {
+  InspectOptions inspect;
+  bool concatenate = false;
+};
+
+int run_inspect(InspectArgs args) {
+  args.inspect.sources = args.sources;
+  args.inspect.column = args.column;
+  args.inspect.eos = args.eos;
+  args.inspect.read = args.read();
+  if (args.concatenate) args.inspect.pack.mode = PackMode::concatenated;
+  fmt::print("{}", inspect_data(args.inspect));
+  return 0;
+}
+
+void add_inspect(CLI::App& app, InspectArgs& args) {
+  CLI::App* inspect = app.add_subcommand("inspect", "counts, lengths, samples, and the steps of an epoch");
+  add_source_args(*inspect, args);
+  inspect->add_option("--tokenizer", args.inspect.tokenizer, "counts tokens, and shows rows as the model sees them");
+  inspect->add_option("--context", args.inspect.pack.context, "tokens of a row")->capture_default_str();
+  inspect->add_option("--batch-size", args.inspect.batch_size, "rows of a step")->capture_default_str();
+  inspect->add_flag("--concatenate", args.concatenate, "documents one after the other instead of packed");
+  inspect->add_option("--limit", args.inspect.max_documents, "documents to look at; 0: all")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  inspect->add_option("--samples", args.inspect.num_samples, "rows or documents to show")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000));
+}
+
+}  // namespace
+
+Run add_data(CLI::App& app) {
+  const auto tokenize_args = std::make_shared<TokenizeArgs>();
+  const auto inspect_args = std::make_shared<InspectArgs>();
+  app.require_subcommand(1);
+  const CLI::App* tokenize = add_tokenize(app, *tokenize_args);
+  add_inspect(app, *inspect_args);
+  return [=] { return tokenize->parsed() ? run_tokenize(*tokenize_args) : run_inspect(*inspect_args); };
+}
+
+}  // namespace gradmill::cli

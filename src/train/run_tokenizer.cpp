@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_tokenizer.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "data/char_vocab.h"
+#include "data/file_io.h"
+#include "data/sha256.h"
+#include "tokenizer/plain_tokenizers.h"
+
+namespace gradmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A tokenizer itself.
+constexpr std::array kSources = {"tokenizer.json", "tokenizer.model", "spm.model", "spiece.model", "vocab.txt"};
+// What may come with it.
+constexpr std::array kCompanions = {
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
+    "chat_template.jinja"};
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+// They are kept in memory for every checkpoint.
+std::string read_file(const fs::path& path) {
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  std::string bytes = read_bytes(path, kMostBytes + 1);
+  if (std::ssize(bytes) <= kMostBytes) return bytes;
+  throw data_error(fmt::format("'{}' is larger than 1 GiB", path.string()), "use another tokenizer");
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+fs::path folder_of(const fs::path& path) {
+  if (is_folder(path)) return path;
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+// The name that finds a single file in a folder again.
+std::string stored_name(const fs::path& path) {
+  const std::string ending = path.extension().string();
+  return ending == ".model" ? "tokenizer.model" : ending == ".txt" ? "vocab.txt" : "tokenizer.json";
+}
+
+std::vector<CheckpointText> read_files(const fs::path& path) {
+  std::vector<CheckpointText> files;
+  const bool whole = is_folder(path);
+  const fs::path folder = folder_of(path);
+  const auto add_present = [&](const auto& names) {
+    for (const char* name : names) {
+      if (is_file(folder / name)) files.push_back({name, read_file(folder / name)});
+    }
+  };
+  if (whole) {
+    add_present(kSources);
+  } else {
+    files.push_back({stored_name(path), read_file(path)});
+  }
+  add_present(kCompanions);
+  return files;
+}
+
+std::string hash_of(const std::vector<CheckpointText>& files) {
+  Sha256 hash;
+  for (const CheckpointText& file : files) {
+    hash.add(fmt::format("{} {}\n", file.name, file.content.size()));
+    hash.add(file.content);
+  }
+  return hash.hex();
+}
+
+// Bytes for other libraries: a byte-level BPE without merges.
+std::vector<CheckpointText> byte_files(const Tokenizer& bytes) {
+  const nlohmann::ordered_json byte_level = {
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
+  nlohmann::ordered_json vocab;
+  for (TokenId id = 0; id < bytes.vocab_size(); ++id) vocab[bytes.token(id).value()] = id;
+  const nlohmann::ordered_json json = {
+      {"version", "1.0"},
+      {"added_tokens", nlohmann::ordered_json::array()},
+      {"normalizer", nullptr},
+      {"pre_tokenizer", byte_level},
+      {"post_processor", nullptr},
+      {"decoder", byte_level},
+      {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", nlohmann::ordered_json::array()}}}};
+  const nlohmann::ordered_json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                                         {"clean_up_tokenization_spaces", false}};
+  return {{"tokenizer.json", json.dump(2) + "\n"}, {"tokenizer_config.json", config.dump(2) + "\n"}};
+}
+
+}  // namespace
+
+RunTokenizer char_run_tokenizer(std::string_view text) {
+  RunTokenizer result;
+  result.characters = CharVocab::from_text(text).characters();
+  result.tokenizer = std::make_shared<CharTokenizer>(result.characters);
+  return result;
+}
+
+RunTokenizer open_run_tokenizer(const std::string& name) {
+  RunTokenizer result;
+  if (name == "byte") {
+    result.tokenizer = std::make_shared<ByteTokenizer>();
+    result.files = byte_files(*result.tokenizer);
+  } else {
+    static_cast<CorpusTokenizer&>(result) = open_corpus_tokenizer(name);
+    result.files = read_files(name);
+    result.folder = folder_of(name);
+  }
+  result.hash = hash_of(result.files);
+  return result;
+}
+
+std::optional<TokenId> end_of_text(const RunTokenizer& tokenizer, const DataConfig& config) {
+  if (tokenizer.is_chars() || config.eos == "none") return std::nullopt;
+  if (config.eos == "auto") return tokenizer.eos;
+  const std::optional<TokenId> id = tokenizer.tokenizer->id(config.eos);
+  if (!id) throw usage_error(fmt::format("the tokenizer has no token '{}'", config.eos), "name another, auto or none");
+  return id;
+}
+
+std::vector<TokenId> text_prompt(const RunTokenizer& tokenizer) {
+  std::vector<TokenId> ids = tokenizer.tokenizer->encode("\n").ids;
+  // Normalisers may drop a line break.
+  if (ids.empty()) ids = {tokenizer.eos.value_or(0)};
+  return ids;
+}
+
+}  // namespace gradmill

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Session: weights, moments and averages as checkpoints hold them.
+#include <cassert>
+
+#include "ops/ema.h"
+#include "ops/transfer.h"
+#include "train/session.h"
+
+namespace gradmill {
+
+void Session::exchange_average() {
+  assert(has_average());
+  exchange(ctx_, weights_->flat_master(), average_);
+  weights_->refresh_compute(ctx_);
+  num_cached_ = 0;
+}
+
+Session::HostState Session::host_state(bool with_values) {
+  HostState state;
+  std::vector<StateTensor> tensors = {{"masters", weights_->flat_master()},
+                                      {"adamw.first_moments", optimizer_->first_moments()},
+                                      {"adamw.second_moments", optimizer_->second_moments()}};
+  if (has_average()) tensors.push_back({kAverageName, average_});
+  if (options_.device.kind != DeviceKind::cpu) {
+    const size_t bytes = align_up(weights_->flat_master().bytes());
+    state.copies = Storage(tensors.size() * bytes);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      TensorView& view = tensors[i].view;
+      std::byte* copy = state.copies.bytes().data() + i * bytes;
+      if (with_values) copy_to_host(ctx_, copy, view);
+      view.data = copy;
+    }
+  }
+  state.masters = tensors.front().view;
+  state.optimizer.assign(tensors.begin() + 1, tensors.end());
+  return state;
+}
+
+void Session::restore(const HostState& state, const Progress& progress) {
+  if (options_.device.kind != DeviceKind::cpu) {
+    copy_to_device(ctx_, weights_->flat_master(), state.masters.data);
+    copy_to_device(ctx_, optimizer_->first_moments(), state.optimizer[0].view.data);
+    copy_to_device(ctx_, optimizer_->second_moments(), state.optimizer[1].view.data);
+    if (has_average()) copy_to_device(ctx_, average_, state.optimizer[2].view.data);
+  }
+  // A run may come back in another precision, where the old scale means nothing.
+  const bool scaled = options_.loss_scaling.growth_steps > 0 && progress.loss_scale > 1;
+  upload_value(&ctx_.scalars->updates, progress.updates);
+  upload_value(&ctx_.scalars->loss_scale, scaled ? progress.loss_scale : options_.loss_scaling.initial);
+  upload_value(&ctx_.scalars->scale_streak, progress.scale_streak);
+  weights_->refresh_compute(ctx_);
+  num_cached_ = 0;
+}
+
+}  // namespace gradmill

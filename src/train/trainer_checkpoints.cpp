@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainer: saving, resuming, going back.
+#include <algorithm>
+
+#include "train/model_folder.h"
+#include "train/trainer.h"
+
+namespace gradmill {
+
+void Trainer::save() {
+  if (services_.store == nullptr) return;
+  services_.metrics->flush();
+  const Session::HostState values = session_.host_state();
+  CheckpointFile state_file{kStateFile, {}};
+  for (const Session::StateTensor& tensor : values.optimizer) state_file.tensors.push_back({tensor.name, tensor.view});
+  CheckpointWrite write;
+  write.step = state_.step;
+  write.files = {{kModelFile, model_tensors(model_, values.masters)}, std::move(state_file)};
+  const RunTokenizer& tokenizer = data_->tokenizer();
+  write.texts = tokenizer.files;
+  write.texts.push_back({"config.json", model_config_json(model_.spec(), end_of_text(tokenizer, config_.data))});
+  write.texts.push_back({"run.yaml", services_.config_yaml});
+  write.state_json = to_json(state_);
+  try {
+    services_.store->save(write);
+    services_.store->prune(config_.checkpoint.keep_last,
+                           config_.checkpoint.keep_best ? std::optional(state_.best_step) : std::nullopt);
+  } catch (const Error& error) {
+    if (config_.checkpoint.on_error == "stop") throw;
+    services_.note(fmt::format("warning: {}; training goes on", error.what()));
+    return;
+  }
+  services_.metrics->checkpoint(state_.step, services_.store->path(state_.step).string());
+}
+
+void Trainer::restore(const Checkpoint& checkpoint) {
+  state_ = state_from_json(checkpoint.state_json());
+  load_session(checkpoint, model_, session_, progress_of(state_));
+}
+
+void Trainer::check_same_tokenizer(const TrainState& saved) const {
+  const RunTokenizer& tokenizer = data_->tokenizer();
+  const bool was_chars = !saved.vocabulary.empty();
+  if (tokenizer.is_chars() != was_chars) {
+    throw data_error(fmt::format("this run was trained on {}, and the settings now say {}",
+                                 was_chars ? "characters" : "tokens", was_chars ? "tokens" : "characters"),
+                     "resume with the same data.dataset, or data.path and data.tokenizer, or start a new run");
+  }
+  if (saved.vocabulary != state_.vocabulary) {
+    throw data_error(
+        fmt::format("the text '{}' has other characters than the one this run was trained on", data_->name()),
+        "resume with the same data.dataset and data.max_chars, or start a new run");
+  }
+  if (saved.tokenizer_hash != state_.tokenizer_hash) {
+    throw data_error(fmt::format("the tokenizer '{}' is not the one this run was trained with", config_.data.tokenizer),
+                     "resume with data.tokenizer=CHECKPOINT, where its files are kept, or start a new run");
+  }
+}
+
+void Trainer::resume(const Checkpoint& checkpoint) {
+  const TrainState saved = state_from_json(checkpoint.state_json());
+  check_same_tokenizer(saved);
+  if (saved.data_hash != state_.data_hash) {
+    services_.note(
+        data_->tokenizer().is_chars()
+            ? "the text has changed since the checkpoint (same characters): the order of batches goes on, the content "
+              "differs"
+            : "the data has changed since the checkpoint: steps go on, their content differs");
+  }
+  const std::string data_hash = state_.data_hash;
+  const uint64_t seed = state_.seed;
+  restore(checkpoint);
+  state_.data_hash = data_hash;
+  state_.seed = seed;
+  // More patience, or more steps, may have been asked for.
+  state_.stopped_early = false;
+}
+
+// After early stopping the run's result is its best checkpoint.
+void Trainer::restore_best() {
+  if (!state_.stopped_early || services_.store == nullptr || !config_.checkpoint.keep_best ||
+      state_.best_step == state_.step)
+    return;
+  load_session(services_.store->open(state_.best_step), model_, session_, progress_of(state_));
+  services_.note(fmt::format("stopped early: no better loss for {} evaluations; back to the best, step {}",
+                             state_.evals_since_best, state_.best_step));
+}
+
+void Trainer::roll_back() {
+  const auto checkpoint = services_.store ? services_.store->newest() : std::nullopt;
+  const std::string bad = fmt::format("{} bad steps in a row up to step {}", state_.bad_steps, state_.step);
+  if (!checkpoint || state_.rollbacks >= config_.training.max_rollbacks) {
+    throw Error(ExitCode::failure,
+                fmt::format("{}: the loss or gradient is not finite or jumps, and {}", bad,
+                            checkpoint ? fmt::format("{} roll-backs did not help", state_.rollbacks)
+                                       : std::string("there is no checkpoint to go back to")),
+                fmt::format("try optimizer.lr={:.2g} schedule.warmup_steps={}", config_.optimizer.lr / 2,
+                            std::max<int64_t>(200, 2 * config_.schedule.warmup_steps)));
+  }
+  // What was submitted since belongs to the future that is given up.
+  for (const Pending& step : pending_) session_.wait(step.result);
+  pending_.clear();
+  const int64_t rollbacks = state_.rollbacks + 1;
+  const double lr_factor = state_.lr_factor * config_.training.rollback_lr_factor;
+  restore(*checkpoint);
+  state_.rollbacks = rollbacks;
+  state_.lr_factor = lr_factor;
+  state_.bad_steps = 0;
+  services_.metrics->rewind(state_.step);
+  services_.note(fmt::format(
+      "{}: back to step {} with the learning rate times {:.3g}; if it happens again, try optimizer.lr={:.2g}", bad,
+      state_.step, lr_factor, config_.optimizer.lr * lr_factor));
+  open_loader();
+}
+
+}  // namespace gradmill
