@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -11,7 +12,12 @@
 #include "corpus/inspect.h"
 #include "corpus/token_cache.h"
 #include "corpus/tokenize.h"
+#include "corpus/token_folder.h"
+#include "data/record_stream.h"
+#include "labelled/inspect.h"
 #include "metrics/format.h"
+#include "tokenizer/load_tokenizer.h"
+#include "train/instruction_encoding.h"
 #include "train/stop_signal.h"
 
 namespace gradmill::cli {
@@ -106,15 +112,49 @@ CLI::App* add_tokenize(CLI::App& app, TokenizeArgs& args) {
 struct InspectArgs : SourceArgs {
   InspectOptions inspect;
   bool concatenate = false;
+  std::string task = "auto";
 };
 
+// By the fields of the first record.
+std::string guess_task(const InspectArgs& args) {
+  if (args.sources.size() == 1 && is_token_data(args.sources.front())) return "text";
+  RecordStream stream(list_sources(args.sources), args.read());
+  Record record;
+  if (!stream.next(record)) return "text";
+  const auto has = [&](std::initializer_list<std::string_view> names) {
+    return std::any_of(names.begin(), names.end(), [&](std::string_view name) { return record.find(name) != nullptr; });
+  };
+  if (has({"messages", "conversations", "prompt", "instruction", "input_ids", "segments"})) return "instruct";
+  if (has({"label", "labels", "score"})) return "labelled";
+  return "text";
+}
+
+int inspect_labels(const InspectArgs& args) {
+  InspectLabelledOptions options{.files = list_sources(args.sources),
+                                 .bad_records = args.read().bad_records,
+                                 .max_length = args.inspect.pack.context,
+                                 .num_samples = args.inspect.num_samples};
+  if (!args.inspect.tokenizer.empty()) options.tokenizer = load_tokenizer(args.inspect.tokenizer);
+  fmt::print("{}", inspect_labelled(options));
+  return 0;
+}
+
 int run_inspect(InspectArgs args) {
+  if (args.task == "auto") args.task = guess_task(args);
+  if (args.task == "labelled") return inspect_labels(args);
+  const auto log = std::make_shared<InstructionLog>();
+  if (args.task == "instruct") {
+    if (args.inspect.tokenizer.empty()) throw usage_error("instructions need a tokenizer", "give --tokenizer");
+    args.inspect.encoding =
+        instruction_encoding(open_run_tokenizer(args.inspect.tokenizer), args.inspect.pack.context, log);
+  }
   args.inspect.sources = args.sources;
   args.inspect.column = args.column;
   args.inspect.eos = args.eos;
   args.inspect.read = args.read();
   if (args.concatenate) args.inspect.pack.mode = PackMode::concatenated;
   fmt::print("{}", inspect_data(args.inspect));
+  if (const std::string noticed = log->summary(); !noticed.empty()) fmt::print("\n{}\n", noticed);
   return 0;
 }
 
@@ -122,6 +162,9 @@ void add_inspect(CLI::App& app, InspectArgs& args) {
   CLI::App* inspect = app.add_subcommand("inspect", "counts, lengths, samples, and the steps of an epoch");
   add_source_args(*inspect, args);
   inspect->add_option("--tokenizer", args.inspect.tokenizer, "counts tokens, and shows rows as the model sees them");
+  inspect->add_option("--task", args.task, "what the records are: text, instruct (conversations, prompts), labelled")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "text", "instruct", "labelled"}));
   inspect->add_option("--context", args.inspect.pack.context, "tokens of a row")->capture_default_str();
   inspect->add_option("--batch-size", args.inspect.batch_size, "rows of a step")->capture_default_str();
   inspect->add_flag("--concatenate", args.concatenate, "documents one after the other instead of packed");

@@ -23,7 +23,7 @@ BELOW = {
     "metrics": ["core"],
     "checkpoint": ["core"],
     "train": ["core", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "metrics", "checkpoint"],
-    "cli": ["core", "config", "cuda", "tokenizer", "corpus", "metrics", "train"],
+    "cli": ["core", "config", "cuda", "data", "tokenizer", "corpus", "labelled", "metrics", "train"],
 }
 
 

@@ -99,6 +99,7 @@ class RecordSurvey {
     std::string text =
         fmt::format("{}{} documents, {} bytes of text\n", is_all_ ? "" : "the first ", bytes_.count(), bytes_.sum());
     if (const std::string skipped = stream_.bad_records().summary(); !skipped.empty()) text += skipped + "\n";
+    if (num_unusable_ > 0) text += fmt::format("{} records cannot be used\n", num_unusable_);
     text += bytes_.render("bytes a document", options_.width);
     if (encoding_ == nullptr) return text + samples_;
     text += fmt::format("{} tokens, {:.2f} bytes each\n", tokens_.sum(),
@@ -112,12 +113,17 @@ class RecordSurvey {
  private:
   static ReadOptions read_options(const InspectOptions& options) {
     ReadOptions read = options.read;
-    read.fields = {{options.column}};
+    read.fields = options.encoding ? options.encoding->fields : std::vector<FieldRequest>{{options.column}};
     return read;
   }
   bool is_full() const { return options_.max_documents > 0 && bytes_.count() >= options_.max_documents; }
 
   void add(const Record& record) {
+    if (options_.encoding) {
+      for (const RecordField& field : record.fields()) open_bytes_ += std::ssize(field.value);
+      bytes_.add(std::exchange(open_bytes_, 0));
+      return add_tokens(record);
+    }
     const std::string& text = record.find(options_.column)->value;
     if (bytes_.count() < options_.num_samples && open_bytes_ == 0 && encoding_ == nullptr) {
       samples_ += fmt::format("\n'{}' line {}\n  {}\n", record.file, record.line,
@@ -128,12 +134,25 @@ class RecordSurvey {
     if (encoding_ != nullptr) add_tokens(record);
   }
 
+  // False for a record that cannot be used and is passed over.
+  bool encode(const Record& record) {
+    try {
+      encoding_->encode(record, document_);
+      return true;
+    } catch (const Error& error) {
+      if (options_.read.bad_records == BadRecordPolicy::skip) return ++num_unusable_, false;
+      throw data_error(fmt::format("'{}' line {}: {}", record.file, record.line, error.what()), "");
+    }
+  }
+
   void add_tokens(const Record& record) {
-    encoding_->encode(record, document_);
+    if (!encode(record)) return;
     open_tokens_ += std::ssize(document_.ids);
     // Only as many tokens as the samples can show.
     if (std::ssize(head_.tokens) < (options_.num_samples + 1) * options_.pack.context * 4) {
       head_.tokens.insert(head_.tokens.end(), document_.ids.begin(), document_.ids.end());
+      if (document_.learned.empty()) document_.learned.assign(document_.ids.size(), 1);
+      head_.learned.insert(head_.learned.end(), document_.learned.begin(), document_.learned.end());
       if (!record.continues) head_.ends.push_back(std::ssize(head_.tokens));
     }
     if (record.continues) return;
@@ -148,6 +167,7 @@ class RecordSurvey {
   LengthHistogram bytes_, tokens_;
   std::vector<int64_t> ends_;
   int64_t open_bytes_ = 0, open_tokens_ = 0;  // of a document that goes on
+  int64_t num_unusable_ = 0;
   TokenDocument document_;
   TokenBlock head_;
   std::string samples_;
@@ -163,7 +183,11 @@ std::string show_rows(const TokenBlock& block, const Tokenizer& tokenizer, const
       const PackedBatchBuilder::Sequence sequence = builder.add(piece.length);
       const auto from = block.tokens.begin() + piece.begin;
       std::copy_n(from, piece.length, sequence.tokens.begin());
-      std::copy_n(from + 1, piece.length - (piece.has_next ? 0 : 1), sequence.targets.begin());
+      const int32_t num_targets = piece.length - (piece.has_next ? 0 : 1);
+      for (int32_t i = 0; i < num_targets; ++i) {
+        if (block.learned[static_cast<size_t>(piece.begin + i + 1)] != 0)
+          sequence.targets[static_cast<size_t>(i)] = from[i + 1];
+      }
     }
     text += fmt::format("\nrow {}\n{}", row, show_row(builder.finish(), &tokenizer, options.width));
   }
@@ -203,7 +227,7 @@ std::string inspect_data(const InspectOptions& options) {
   if (options.sources.size() == 1 && is_token_data(options.sources.front())) return inspect_shards(options);
   if (options.tokenizer.empty()) return RecordSurvey(options, nullptr).describe();
   const CorpusTokenizer tokenizer = open_corpus_tokenizer(options.tokenizer);
-  const RecordEncoding encoding = tokenizer.text(options.column, options.eos);
+  const RecordEncoding encoding = options.encoding ? *options.encoding : tokenizer.text(options.column, options.eos);
   const RecordSurvey survey(options, &encoding);
   const RowList rows = pack_documents(survey.ends(), checked_pack_options(options.pack));
   return survey.describe() + describe_epoch(survey.num_tokens(), rows.num_rows(), options) +

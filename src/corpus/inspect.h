@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "corpus/record_encoding.h"
 #include "data/pack.h"
 #include "data/record.h"
 #include "tokenizer/tokenizer.h"
@@ -18,6 +20,8 @@ struct InspectOptions {
   std::string tokenizer;             // empty: records are not tokenised, shards are shown as ids
   std::string column = "text";
   std::string eos = "auto";  // as CorpusTokenizer::text
+  // With a tokenizer: how records become tokens, where they are not one column of text.
+  std::optional<RecordEncoding> encoding = {};
   ReadOptions read = {};
   PackOptions pack = {.context = 1024};
   int64_t batch_size = 32;          // rows of a step

@@ -187,6 +187,25 @@ TEST_F(CliTest, ARunOnTokensFromTextToText) {
   EXPECT_NE(more.output.find("resumed from step 12"), std::string::npos) << more.output;
 }
 
+TEST_F(CliTest, InspectShowsWhatAModelWouldSee) {
+  const std::string pairs = file(
+      "pairs.tsv", "index\tsentence1\tsentence2\tlabel\n0\tIt rains.\tIt is wet.\tyes\n1\tIt rains.\tIt is dry.\tno\n");
+  const Outcome labels = gradmill("data inspect " + pairs);
+  EXPECT_EQ(labels.code, 0) << labels.output;
+  for (const char* part : {"2 pairs", "'no'", "'yes'", "50.0%", "yes: It rains. | It is wet."}) {
+    EXPECT_NE(labels.output.find(part), std::string::npos) << part << "\n" << labels.output;
+  }
+  const std::string text = file("corpus.txt", "two and two are four, two and three are five\n");
+  ASSERT_EQ(gradmill("tokenizer train " + text + " --vocab-size 262 --out tokenizer").code, 0);
+  const std::string prompts = file("prompts.jsonl", R"({"prompt": "2+2=", "completion": "4"})");
+  const Outcome masked = gradmill("data inspect " + prompts + " --tokenizer tokenizer --context 32");
+  EXPECT_EQ(masked.code, 0) << masked.output;
+  EXPECT_NE(masked.output.find("[2+2=]4"), std::string::npos) << masked.output;
+  const Outcome missing = gradmill("data inspect " + prompts);
+  EXPECT_EQ(missing.code, 2) << missing.output;
+  EXPECT_NE(missing.output.find("--tokenizer"), std::string::npos) << missing.output;
+}
+
 TEST_F(CliTest, DryRunAndConfigShowWriteNothing) {
   const Outcome dry = gradmill("train --dry-run model.layers=2");
   EXPECT_EQ(dry.code, 0) << dry.output;
