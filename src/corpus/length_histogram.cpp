@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <cmath>
 #include <vector>
 
@@ -28,7 +29,7 @@ void LengthHistogram::add(int64_t length) {
   ++buckets_[bucket_of(length)];
   min_ = count_ == 0 ? length : std::min(min_, length);
   max_ = std::max(max_, length);
-  sum_ += length;
+  sum_ = length > std::numeric_limits<int64_t>::max() - sum_ ? std::numeric_limits<int64_t>::max() : sum_ + length;
   ++count_;
 }
 
