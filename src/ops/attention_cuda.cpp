@@ -5,6 +5,7 @@
 #include "cuda/engine.h"
 #include "cuda/sdpa.h"
 #include "ops/attention_flash.h"
+#include "ops/attention_hopper.h"
 #include "ops/attention_layout.h"
 #include "ops/attention_math.h"
 
@@ -156,6 +157,26 @@ void cudnn_backward(ExecContext& ctx, const AttentionGradArgs& args, const Tenso
   clear_padding(ctx, args.forward.seq, {args.dq, args.dk, args.dv});
 }
 
+// Our own backward is faster than cuDNN's where there is one, and deterministic.
+bool takes_hopper_backward(ExecContext& ctx, const AttentionGradArgs& args) {
+  return ctx.kernels.attention != AttentionBackend::cudnn && hopper_supports(ctx, args.forward) &&
+         ctx.cuda->sdpa().takes_dense(args.forward.seq.max_len);
+}
+
+// cuDNN keeps a sequence's heads together, our kernels a head's sequences.
+LseOrder lse_order(AttentionBackend forward, const AttentionArgs& args) {
+  const int64_t len = args.seq.max_len;
+  if (forward == AttentionBackend::cudnn) return {.seq_stride = args.heads * len, .head_stride = len};
+  return {.seq_stride = len, .head_stride = args.lse.row_stride};
+}
+
+template <class T>
+void own_hopper_backward(ExecContext& ctx, const AttentionGradArgs& args, AttentionBackend forward,
+                         const TensorView& workspace) {
+  const TensorView scratch(workspace.data, DType::fp32, {hopper_backward_scratch(args)});
+  hopper_backward<T>(ctx, args, lse_order(forward, args.forward), scratch);
+}
+
 TensorView flash_scratch(const AttentionGradArgs& args, const TensorView& workspace) {
   const int64_t count = flash_backward_scratch(args);
   return count == 0 ? TensorView() : TensorView(workspace.data, DType::fp32, {count});
@@ -185,7 +206,11 @@ int64_t attention_workspace(ExecContext& ctx, const AttentionArgs& args) {
 }
 
 int64_t attention_workspace(ExecContext& ctx, const AttentionGradArgs& args) {
-  switch (choose_attention(ctx, args.forward).backend) {
+  const AttentionBackend backend = choose_attention(ctx, args.forward).backend;
+  if (backend != AttentionBackend::math && takes_hopper_backward(ctx, args)) {
+    return hopper_backward_scratch(args) * static_cast<int64_t>(sizeof(float));
+  }
+  switch (backend) {
     case AttentionBackend::cudnn:
       return cudnn_workspace(ctx, backward_problem(ctx, args), true);
     case AttentionBackend::math:
@@ -209,7 +234,13 @@ void attention_forward(ExecContext& ctx, const AttentionArgs& args, const Tensor
 
 template <Device D, class T>
 void attention_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& workspace) {
-  switch (choose_attention(ctx, args.forward).backend) {
+  const AttentionBackend backend = choose_attention(ctx, args.forward).backend;
+  if constexpr (!std::is_same_v<T, float>) {
+    if (backend != AttentionBackend::math && takes_hopper_backward(ctx, args)) {
+      return own_hopper_backward<T>(ctx, args, backend, workspace);
+    }
+  }
+  switch (backend) {
     case AttentionBackend::cudnn:
       return cudnn_backward(ctx, args, workspace);
     case AttentionBackend::math:

@@ -49,7 +49,7 @@ class AttentionTest : public OpTest {
   // The choices there are. A CPU has one way only.
   std::vector<AttentionBackend> backends() const {
     if (!on_gpu()) return {AttentionBackend::automatic};
-    return {AttentionBackend::flash, AttentionBackend::cudnn, AttentionBackend::math};
+    return {AttentionBackend::flash, AttentionBackend::cudnn, AttentionBackend::math, AttentionBackend::automatic};
   }
 
   // Who really computes it, where that is a question.
@@ -66,7 +66,8 @@ class AttentionTest : public OpTest {
   AttentionGradArgs make(const AttentionCase& c, const AttentionInputs& in, DType type) {
     const int64_t q_cols = c.heads * c.head_dim, kv_cols = c.kv_heads * c.head_dim, cols = q_cols + 2 * kv_cols;
     const int64_t rows = std::max(c.q_rows(), c.kv_rows());
-    const bool finite = !c.dense && ctx_.kernels.attention == AttentionBackend::cudnn;
+    const bool finite = !c.dense && (ctx_.kernels.attention == AttentionBackend::cudnn ||
+                                     ctx_.kernels.attention == AttentionBackend::automatic);
     std::vector<float> packed(static_cast<size_t>(rows * cols),
                               finite ? 100.0f : std::numeric_limits<float>::quiet_NaN());
     const auto pack = [&](const std::vector<float>& values, int64_t used, int64_t width, int64_t at) {

@@ -126,6 +126,31 @@ const std::vector<AttentionCase>& cases() {
        .head_dim = 64,
        .padding = 0,
        .dense = true},
+      {.name = "dense, whole tiles, grouped heads",
+       .q_lens = {384, 384},
+       .kv_lens = {384, 384},
+       .heads = 6,
+       .kv_heads = 2,
+       .head_dim = 64,
+       .padding = 0,
+       .dense = true},
+      {.name = "dense, more tiles than stages, one key head",
+       .q_lens = {640},
+       .kv_lens = {640},
+       .heads = 2,
+       .kv_heads = 1,
+       .head_dim = 64,
+       .padding = 0,
+       .dense = true},
+      {.name = "dense, whole tiles, bidirectional",
+       .q_lens = {256, 256},
+       .kv_lens = {256, 256},
+       .heads = 2,
+       .kv_heads = 2,
+       .head_dim = 64,
+       .mask = {-1, -1},
+       .padding = 0,
+       .dense = true},
       {.name = "dense, grouped heads, odd length",
        .q_lens = {87, 87, 87},
        .kv_lens = {87, 87, 87},
@@ -224,13 +249,16 @@ TEST_P(AttentionTest, CommonShapesGoThroughCudnn) {
 TEST_P(AttentionTest, DeterministicBackwardRepeatsItsBits) {
   ctx_.kernels.deterministic = true;
   for (const AttentionCase& c : cases()) {
-    ctx_.kernels.attention = on_gpu() ? AttentionBackend::cudnn : AttentionBackend::automatic;
-    const ArenaScope scope(ctx_.persistent);
-    const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
-    AttentionResult first = run(args), second = run(args);
-    // What the forward leaves of lse where there are no rows is not said when cuDNN does it.
-    if (chosen(args.forward) == AttentionBackend::cudnn) first.lse = second.lse;
-    expect_same(second, first, c.name);
+    for (AttentionBackend backend : backends()) {
+      if (backend == AttentionBackend::math) continue;
+      ctx_.kernels.attention = backend;
+      const ArenaScope scope(ctx_.persistent);
+      const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
+      AttentionResult first = run(args), second = run(args);
+      // What the forward leaves of lse where there are no rows is not said when cuDNN does it.
+      if (chosen(args.forward) == AttentionBackend::cudnn) first.lse = second.lse;
+      expect_same(second, first, c.name);
+    }
   }
 }
 
