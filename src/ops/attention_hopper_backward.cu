@@ -133,61 +133,88 @@ __device__ void stage_result(const float (&d)[32], float scale, uint32_t tile, i
   cuda::fence_for_engine();
 }
 
+// By shuffle, so that the compiler knows it is the same for a warp and keeps what depends on it in uniform registers.
+__device__ inline int own_warpgroup() { return __shfl_sync(~0u, int(threadIdx.x) / kWarpgroup, 0); }
+
 // Among the consumers only.
 __device__ inline void sync_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(kConsumers * kWarpgroup) : "memory"); }
+
+// Weights and their gradients of one tile: this thread's scores `s` and the products of v and dout `dp`, while `dp` is
+// still being computed. On the diagonal, keys see only queries from themselves on.
+template <bool kDiagonal>
+__device__ void weigh_queries(uint32_t stats, float scale_log2, int key, int query, float (&s)[64], float (&dp)[64]) {
+#pragma unroll
+  for (int j = 0; j < kTile / 8; ++j) {
+    const float2 lse = cuda::load_shared_pair(stats + uint32_t(8 * j + query) * 4);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const bool hidden = kDiagonal && key + e / 2 * 8 > 8 * j + query + e % 2;
+      const float weight = cuda::exp2_fast(fmaf(s[4 * j + e], scale_log2, -(e % 2 ? lse.y : lse.x)));
+      s[4 * j + e] = hidden ? 0 : weight;
+    }
+  }
+  cuda::hold_registers(s);  // before the wait, not after it
+  cuda::wgmma_wait<0>();
+  cuda::hold_registers(dp);
+#pragma unroll
+  for (int j = 0; j < kTile / 8; ++j) {
+    const float2 delta = cuda::load_shared_pair(stats + uint32_t(kTile + 8 * j + query) * 4);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) dp[4 * j + e] = s[4 * j + e] * (dp[4 * j + e] - (e % 2 ? delta.y : delta.x));
+  }
+}
 
 template <class N>
 __device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, const Params& p, int kv_head, int row,
                                   int tile, int steps, int steps_a_head) {
-  const int warpgroup = int(threadIdx.x) / kWarpgroup, lane = int(threadIdx.x) % 32;
+  const int warpgroup = own_warpgroup(), lane = int(threadIdx.x) % 32;
   // This thread's first key and query of a tile; more keys follow at + 8, queries at + 1 and every + 8.
   const int key = warpgroup * 64 + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, query = lane % 4 * 2;
   const uint64_t k = cuda::describe_tile(shared.own(0) + warpgroup * kHalfTileBytes);
   const uint64_t v = cuda::describe_tile(shared.own(1) + warpgroup * kHalfTileBytes);
   const float scale_log2 = p.scale * flash::kLog2E;
   float s[64], dp[64], dk[32] = {}, dv[32] = {};
+  uint32_t left[kTile / 16][4], dleft[kTile / 16][4];
   Turn<kKeyStages> turn;
-  cuda::barrier_wait(shared.own_full(), 0);
-#pragma unroll 1
-  for (int step = 0, left_of_head = 0; step < steps; ++step) {
-    const int stage = turn.stage;
-    const uint64_t q = cuda::describe_tile(shared.tile(stage, 0)), dout = cuda::describe_tile(shared.tile(stage, 1));
-    const bool diagonal = p.causal && left_of_head == 0;
-    left_of_head = left_of_head == 0 ? steps_a_head - 1 : left_of_head - 1;
-    cuda::barrier_wait(shared.full(stage), turn.parity);
-    multiply_columns<N>(s, k, q);
-    multiply_columns<N>(dp, v, dout);
-    cuda::wgmma_wait<1>();  // s
+  int diagonal_in = p.causal ? 0 : steps;  // steps until a tile on the diagonal comes
+  // The part of a step before its products with queries and dout; its scores have been started.
+  const auto weigh = [&] {
+    multiply_columns<N>(dp, v, cuda::describe_tile(shared.tile(turn.stage, 1)));
+    cuda::wgmma_wait<1>();
     cuda::hold_registers(s);
-#pragma unroll
-    for (int j = 0; j < kTile / 8; ++j) {
-      const float2 lse = cuda::load_shared_pair(shared.stats(stage) + uint32_t(8 * j + query) * 4);
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        float weight = cuda::exp2_fast(fmaf(s[4 * j + e], scale_log2, -(e % 2 ? lse.y : lse.x)));
-        if (diagonal && key + e / 2 * 8 > 8 * j + query + e % 2) weight = 0;
-        s[4 * j + e] = weight;
-      }
+    if (diagonal_in == 0) {
+      weigh_queries<true>(shared.stats(turn.stage), scale_log2, key, query, s, dp);
+      diagonal_in = steps_a_head;
+    } else {
+      weigh_queries<false>(shared.stats(turn.stage), scale_log2, key, query, s, dp);
     }
-    cuda::wgmma_wait<0>();
-    cuda::hold_registers(dp);
-#pragma unroll
-    for (int j = 0; j < kTile / 8; ++j) {
-      const float2 delta = cuda::load_shared_pair(shared.stats(stage) + uint32_t(kTile + 8 * j + query) * 4);
-#pragma unroll
-      for (int e = 0; e < 4; ++e) dp[4 * j + e] = s[4 * j + e] * (dp[4 * j + e] - (e % 2 ? delta.y : delta.x));
-    }
-    uint32_t left[kTile / 16][4], dleft[kTile / 16][4];
+    --diagonal_in;
     to_left<N>(s, left);
-    multiply_rows<N>(dv, left, dout);
     to_left<N>(dp, dleft);
-    multiply_rows<N>(dk, dleft, q);
-    cuda::wgmma_wait<0>();
+  };
+  cuda::barrier_wait(shared.own_full(), 0);
+  cuda::barrier_wait(shared.full(0), 0);
+  multiply_columns<N>(s, k, cuda::describe_tile(shared.tile(0, 0)));
+  weigh();
+#pragma unroll 1
+  for (int step = 1; step < steps; ++step) {
+    const int done = turn.stage;
+    turn.advance();
+    cuda::barrier_wait(shared.full(turn.stage), turn.parity);
+    multiply_rows<N>(dv, left, cuda::describe_tile(shared.tile(done, 1)));
+    multiply_rows<N>(dk, dleft, cuda::describe_tile(shared.tile(done, 0)));
+    multiply_columns<N>(s, k, cuda::describe_tile(shared.tile(turn.stage, 0)));
+    cuda::wgmma_wait<1>();
     cuda::hold_registers(dk);
     cuda::hold_registers(dv);
-    if (lane == 0) cuda::barrier_arrive(shared.empty(stage));
-    turn.advance();
+    if (lane == 0) cuda::barrier_arrive(shared.empty(done));
+    weigh();
   }
+  multiply_rows<N>(dv, left, cuda::describe_tile(shared.tile(turn.stage, 1)));
+  multiply_rows<N>(dk, dleft, cuda::describe_tile(shared.tile(turn.stage, 0)));
+  cuda::wgmma_wait<0>();
+  cuda::hold_registers(dk);
+  cuda::hold_registers(dv);
   sync_consumers();  // no product reads keys or values any more
   stage_result<N>(dk, p.scale, shared.own(0), warpgroup * 64);
   stage_result<N>(dv, 1, shared.own(1), warpgroup * 64);
@@ -199,44 +226,67 @@ __device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, con
   }
 }
 
+template <bool kDiagonal>
+__device__ void weigh_keys(float scale_log2, int query, int key, const float (&lse)[2], const float (&delta)[2],
+                           float (&s)[64], float (&dp)[64]) {
+#pragma unroll
+  for (int i = 0; i < 64; ++i) {
+    const bool hidden = kDiagonal && 8 * (i / 4) + key + i % 2 > query + i / 2 % 2 * 8;
+    const float weight = cuda::exp2_fast(fmaf(s[i], scale_log2, -lse[i / 2 % 2]));
+    s[i] = hidden ? 0 : weight;
+  }
+  cuda::hold_registers(s);  // before the wait, not after it
+  cuda::wgmma_wait<0>();
+  cuda::hold_registers(dp);
+#pragma unroll
+  for (int i = 0; i < 64; ++i) s[i] *= dp[i] - delta[i / 2 % 2];
+}
+
 template <class N>
 __device__ void walk_over_keys(const QueryLayout& shared, const Maps& maps, const Params& p, int head, int row,
                                int tile, int steps, const float* stats) {
-  const int warpgroup = int(threadIdx.x) / kWarpgroup, lane = int(threadIdx.x) % 32;
+  const int warpgroup = own_warpgroup(), lane = int(threadIdx.x) % 32;
   const int query = warpgroup * 64 + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, key = lane % 4 * 2;
   const float lse[2] = {stats[query], stats[query + 8]}, delta[2] = {stats[kTile + query], stats[kTile + query + 8]};
   const uint64_t q = cuda::describe_tile(shared.own(0) + warpgroup * kHalfTileBytes);
   const uint64_t dout = cuda::describe_tile(shared.own(1) + warpgroup * kHalfTileBytes);
   const float scale_log2 = p.scale * flash::kLog2E;
   float s[64], dp[64], dq[32] = {};
+  uint32_t left[kTile / 16][4];
   Turn<kQueryStages> turn;
-  cuda::barrier_wait(shared.own_full(), 0);
-#pragma unroll 1
-  for (int step = 0; step < steps; ++step) {
-    const int stage = turn.stage;
-    const bool diagonal = p.causal && step + 1 == steps;
-    cuda::barrier_wait(shared.full(stage), turn.parity);
-    multiply_columns<N>(s, q, cuda::describe_tile(shared.tile(stage, 0)));
-    multiply_columns<N>(dp, dout, cuda::describe_tile(shared.tile(stage, 1)));
-    cuda::wgmma_wait<1>();  // s
-    cuda::hold_registers(s);
-#pragma unroll
-    for (int i = 0; i < 64; ++i) {
-      s[i] = cuda::exp2_fast(fmaf(s[i], scale_log2, -lse[i / 2 % 2]));
-      if (diagonal && 8 * (i / 4) + key + i % 2 > query + i / 2 % 2 * 8) s[i] = 0;
+  // The part of a step before its product with keys; its two products have been started.
+  const auto weigh = [&](bool diagonal) {
+    if (diagonal) {
+      weigh_keys<true>(scale_log2, query, key, lse, delta, s, dp);
+    } else {
+      weigh_keys<false>(scale_log2, query, key, lse, delta, s, dp);
     }
-    cuda::wgmma_wait<0>();
-    cuda::hold_registers(dp);
-#pragma unroll
-    for (int i = 0; i < 64; ++i) s[i] *= dp[i] - delta[i / 2 % 2];
-    uint32_t left[kTile / 16][4];
     to_left<N>(s, left);
-    multiply_rows<N>(dq, left, cuda::describe_tile(shared.tile(stage, 0)));
-    cuda::wgmma_wait<0>();
-    cuda::hold_registers(dq);
-    if (lane == 0) cuda::barrier_arrive(shared.empty(stage));
+  };
+  const auto start = [&] {
+    multiply_columns<N>(s, q, cuda::describe_tile(shared.tile(turn.stage, 0)));
+    multiply_columns<N>(dp, dout, cuda::describe_tile(shared.tile(turn.stage, 1)));
+    cuda::wgmma_wait<1>();
+    cuda::hold_registers(s);
+  };
+  cuda::barrier_wait(shared.own_full(), 0);
+  cuda::barrier_wait(shared.full(0), 0);
+  start();
+  weigh(p.causal && steps == 1);
+#pragma unroll 1
+  for (int step = 1; step < steps; ++step) {
+    const int done = turn.stage;
     turn.advance();
+    cuda::barrier_wait(shared.full(turn.stage), turn.parity);
+    multiply_rows<N>(dq, left, cuda::describe_tile(shared.tile(done, 0)));
+    start();
+    cuda::hold_registers(dq);
+    if (lane == 0) cuda::barrier_arrive(shared.empty(done));
+    weigh(p.causal && step + 1 == steps);
   }
+  multiply_rows<N>(dq, left, cuda::describe_tile(shared.tile(turn.stage, 0)));
+  cuda::wgmma_wait<0>();
+  cuda::hold_registers(dq);
   sync_consumers();
   stage_result<N>(dq, p.scale, shared.own(0), warpgroup * 64);
   sync_consumers();
