@@ -136,6 +136,24 @@ __device__ void stage_result(const float (&d)[32], float scale, uint32_t tile, i
 // By shuffle, so that the compiler knows it is the same for a warp and keeps what depends on it in uniform registers.
 __device__ inline int own_warpgroup() { return __shfl_sync(~0u, int(threadIdx.x) / kWarpgroup, 0); }
 
+// The consumers' turns at the matrix units: each waits for the other's products to be queued before it queues its own.
+// Left alone, both would multiply at half speed and then both compute weights while the matrix units idle.
+class Turns {
+ public:
+  __device__ explicit Turns(int warpgroup) : own_(2 + warpgroup), other_(3 - warpgroup) {
+    if (warpgroup == 1) pass_on();
+  }
+  __device__ void wait() const {
+    asm volatile("bar.sync %0, %1;" ::"r"(own_), "n"(kConsumers * kWarpgroup) : "memory");
+  }
+  __device__ void pass_on() const {
+    asm volatile("bar.arrive %0, %1;" ::"r"(other_), "n"(kConsumers * kWarpgroup) : "memory");
+  }
+
+ private:
+  int own_, other_;  // named barriers
+};
+
 // Among the consumers only.
 __device__ inline void sync_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(kConsumers * kWarpgroup) : "memory"); }
 
@@ -192,18 +210,23 @@ __device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, con
     to_left<N>(s, left);
     to_left<N>(dp, dleft);
   };
+  const Turns turns(warpgroup);
   cuda::barrier_wait(shared.own_full(), 0);
   cuda::barrier_wait(shared.full(0), 0);
+  turns.wait();
   multiply_columns<N>(s, k, cuda::describe_tile(shared.tile(0, 0)));
+  turns.pass_on();
   weigh();
 #pragma unroll 1
   for (int step = 1; step < steps; ++step) {
     const int done = turn.stage;
     turn.advance();
     cuda::barrier_wait(shared.full(turn.stage), turn.parity);
+    turns.wait();
     multiply_rows<N>(dv, left, cuda::describe_tile(shared.tile(done, 1)));
     multiply_rows<N>(dk, dleft, cuda::describe_tile(shared.tile(done, 0)));
     multiply_columns<N>(s, k, cuda::describe_tile(shared.tile(turn.stage, 0)));
+    turns.pass_on();
     cuda::wgmma_wait<1>();
     cuda::hold_registers(dk);
     cuda::hold_registers(dv);
@@ -254,6 +277,7 @@ __device__ void walk_over_keys(const QueryLayout& shared, const Maps& maps, cons
   float s[64], dp[64], dq[32] = {};
   uint32_t left[kTile / 16][4];
   Turn<kQueryStages> turn;
+  const Turns turns(warpgroup);
   // The part of a step before its product with keys; its two products have been started.
   const auto weigh = [&](bool diagonal) {
     if (diagonal) {
@@ -266,11 +290,13 @@ __device__ void walk_over_keys(const QueryLayout& shared, const Maps& maps, cons
   const auto start = [&] {
     multiply_columns<N>(s, q, cuda::describe_tile(shared.tile(turn.stage, 0)));
     multiply_columns<N>(dp, dout, cuda::describe_tile(shared.tile(turn.stage, 1)));
+    turns.pass_on();
     cuda::wgmma_wait<1>();
     cuda::hold_registers(s);
   };
   cuda::barrier_wait(shared.own_full(), 0);
   cuda::barrier_wait(shared.full(0), 0);
+  turns.wait();
   start();
   weigh(p.causal && steps == 1);
 #pragma unroll 1
@@ -278,6 +304,7 @@ __device__ void walk_over_keys(const QueryLayout& shared, const Maps& maps, cons
     const int done = turn.stage;
     turn.advance();
     cuda::barrier_wait(shared.full(turn.stage), turn.parity);
+    turns.wait();
     multiply_rows<N>(dq, left, cuda::describe_tile(shared.tile(done, 0)));
     start();
     cuda::hold_registers(dq);
