@@ -21,38 +21,6 @@ __device__ void scale_strip(float (&acc)[kCount][4], float factor) {
   for (int i = 0; i < 4 * kCount; ++i) acc[i / 4][i % 4] *= factor;
 }
 
-// A head that a block is to do. Those of a group come one after the other and share their keys.
-struct Unit {
-  int kv_head, head;
-  Sequence seq;
-
-  template <class N>
-  __device__ Unit(const Params<N>& p, int item)
-      : kv_head(item % (p.heads / p.group)),
-        head(kv_head * p.group),
-        seq(uniform_sequence(p, item / (p.heads / p.group))) {}
-  // A sequence without queries has one empty tile.
-  __device__ int tiles() const { return max(1, (seq.q_len + kTileQueries - 1) / kTileQueries); }
-};
-
-template <class N>
-__device__ void load_keys(const Params<N>& p, const Unit& unit, uint32_t k, uint32_t v) {
-  const int row = unit.seq.k_begin, len = unit.seq.k_len, column = unit.kv_head * p.head_dim;
-  load_tile<kShortWidth, kShortLen, kGradThreads>(k, p.k.at(row, column), p.k.stride, len, p.head_dim, true);
-  load_tile<kShortWidth, kShortLen, kGradThreads>(v, p.v.at(row, column), p.v.stride, len, p.head_dim, true);
-}
-
-template <class N>
-__device__ void load_queries(const GradParams<N>& grad, const Unit& unit, int tile, uint32_t q) {
-  const Params<N>& p = grad.forward;
-  const int query = tile * kTileQueries, row = unit.seq.q_begin + query, rows = unit.seq.q_len - query;
-  const int column = unit.head * p.head_dim;
-  load_tile<kShortWidth, kTileQueries, kGradThreads>(q, p.q.at(row, column), p.q.stride, rows, p.head_dim, true);
-  load_tile<kShortWidth, kTileQueries, kGradThreads>(q + ShortLayout::kTileBytes,
-                                                     static_cast<const N*>(grad.dout.at(row, column)), grad.dout.stride,
-                                                     rows, p.head_dim, true);
-}
-
 // begin_unit() waits for these.
 template <class N>
 __device__ void prefetch_outputs(const GradParams<N>& grad, const Unit& unit) {
@@ -85,8 +53,9 @@ __global__ void __launch_bounds__(kGradThreads, 1) short_kernel(const GradParams
 
   int item = int(blockIdx.x), home = 0, stage = 0;
   Unit unit(p, item);
-  load_keys(p, unit, at.k(home), at.v(home));
-  load_queries(grad, unit, 0, at.q(stage));
+  load_keys<kGradThreads>(p, unit, p.k, at.k(home));
+  load_keys<kGradThreads>(p, unit, p.v, at.v(home));
+  load_queries<kGradThreads>(grad, unit, 0, at.q(stage));
   __syncthreads();  // for the rule
 #pragma unroll 1
   while (true) {
@@ -110,17 +79,18 @@ __global__ void __launch_bounds__(kGradThreads, 1) short_kernel(const GradParams
         }
         __syncthreads();
         if (tile + 1 < tiles) {
-          load_queries(grad, unit, tile + 1, at.q(stage ^ 1));
+          load_queries<kGradThreads>(grad, unit, tile + 1, at.q(stage ^ 1));
         } else if (!last) {
           Unit beside = unit;
           ++beside.head;
-          load_queries(grad, beside, 0, at.q(stage ^ 1));
+          load_queries<kGradThreads>(grad, beside, 0, at.q(stage ^ 1));
         } else if (more) {
-          load_queries(grad, next, 0, at.q(stage ^ 1));
+          load_queries<kGradThreads>(grad, next, 0, at.q(stage ^ 1));
         }
         cuda::commit_copies();
         if (tile == 0 && first && more) {
-          load_keys(p, next, at.k(home ^ 1), at.v(home ^ 1));
+          load_keys<kGradThreads>(p, next, p.k, at.k(home ^ 1));
+          load_keys<kGradThreads>(p, next, p.v, at.v(home ^ 1));
           cuda::commit_copies();
           prefetch_outputs(grad, next);
         }
@@ -153,6 +123,15 @@ bool has_large_shared_memory(const ExecContext& ctx) {
   return capability == 80 || capability == 87 || (capability >= 90 && capability < 120);
 }
 
+// Whether Hopper's own instructions were built, for a GPU that has them.
+bool has_warpgroup_products(const ExecContext& ctx) {
+#ifdef GRADMILL_WITH_WGMMA
+  return ctx.cuda->compute_capability() == 90;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 bool is_short(const ExecContext& ctx, const AttentionArgs& args) {
@@ -168,6 +147,10 @@ bool short_backward(ExecContext& ctx, const AttentionGradArgs& args) {
   if (!is_short(ctx, forward) || (forward.heads != forward.kv_heads && items < units)) return false;
   const auto p = make_params<T>(ctx, args, TensorView());
   if (!p.forward.vectors) return false;
+  if (has_warpgroup_products(ctx)) {
+    short_backward_wgmma<T>(ctx, args, int(items));
+    return true;
+  }
   const bool several = items > units && ctx.cuda->compute_capability() >= 90;
   const dim3 grid(unsigned(several ? units : items));
   const cuda::LaunchConfig config{grid, kGradThreads, cuda::stream_of(ctx),

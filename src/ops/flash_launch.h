@@ -25,6 +25,9 @@ template <class T>
 bool short_forward(ExecContext& ctx, const AttentionArgs& args);
 template <class T>
 bool short_backward(ExecContext& ctx, const AttentionGradArgs& args);
+// The same by Hopper's own matrix instructions, for `items` key heads of sequences; rows are vectors.
+template <class T>
+void short_backward_wgmma(ExecContext& ctx, const AttentionGradArgs& args, int items);
 
 template <class T>
 bool has_matrix_units(const ExecContext& ctx, size_t shared_bytes) {

@@ -21,7 +21,7 @@ struct ShortLayout {
   static constexpr uint32_t kDscoreBytes = kShortLen * kTileQueries * 2, kVectorBytes = kShortLen * 4;
   static constexpr uint32_t kDscores = 4 * kTileBytes, kVectors = kDscores + 2 * kDscoreBytes;
   static constexpr uint32_t kBlocks = kVectors + 2 * kVectorBytes, kBlockBytes = kShortLen / 8 * 16;
-  static constexpr uint32_t kRule = kBlocks + kBlockBytes, kHomes = kRule + (sizeof(Dropout) + 127) / 128 * 128;
+  static constexpr uint32_t kRule = kBlocks + kBlockBytes, kHomes = (kRule + sizeof(Dropout) + 1023) / 1024 * 1024;
   static constexpr uint32_t kHomeBytes = 2 * kKeyBytes, kBytes = kHomes + kHomeBytes;
   static_assert(kBytes <= 163 * 1024 && kBytes + kHomeBytes <= 227 * 1024, "what Ampere and Hopper give a block");
   uint32_t base;
@@ -39,6 +39,38 @@ struct ShortLayout {
 __device__ inline int afresh(int value) {
   asm volatile("" : "+r"(value));
   return value;
+}
+
+// A head that a block is to do. Those of a group come one after the other and share their keys.
+struct Unit {
+  int kv_head, head;
+  Sequence seq;
+
+  template <class N>
+  __device__ Unit(const Params<N>& p, int item)
+      : kv_head(item % (p.heads / p.group)),
+        head(kv_head * p.group),
+        seq(uniform_sequence(p, item / (p.heads / p.group))) {}
+  // A sequence without queries has one empty tile.
+  __device__ int tiles() const { return max(1, (seq.q_len + kTileQueries - 1) / kTileQueries); }
+};
+
+// Starts loading all keys or values of a unit: `from` is Params::k or v.
+template <int kThreads, class N>
+__device__ void load_keys(const Params<N>& p, const Unit& unit, const HeadRows<const N>& from, uint32_t to) {
+  const N* const rows = from.at(unit.seq.k_begin, unit.kv_head * p.head_dim);
+  load_tile<kShortWidth, kShortLen, kThreads>(to, rows, from.stride, unit.seq.k_len, p.head_dim, true,
+                                              afresh(int(threadIdx.x)));
+}
+
+template <int kThreads, class N>
+__device__ void load_queries(const GradParams<N>& grad, const Unit& unit, int tile, uint32_t q) {
+  const Params<N>& p = grad.forward;
+  const int query = tile * kTileQueries, row = unit.seq.q_begin + query, rows = unit.seq.q_len - query;
+  const int column = unit.head * p.head_dim, thread = afresh(int(threadIdx.x));
+  load_tile<kShortWidth, kTileQueries, kThreads>(q, p.q.at(row, column), p.q.stride, rows, p.head_dim, true, thread);
+  load_tile<kShortWidth, kTileQueries, kThreads>(q + ShortLayout::kTileBytes, grad.dout.at(row, column),
+                                                 grad.dout.stride, rows, p.head_dim, true, thread);
 }
 
 // The left operand of a product: strips of rows of a tile.

@@ -58,14 +58,16 @@ __device__ uint4 gather_chunk(const N* from, int count) {
 }
 
 // Starts loading kRows rows of `cols` elements; zeros stand for rows from `rows` on and columns from `cols` on.
+// `thread` is threadIdx.x, for those who want to say when it is read.
 template <int D, int kRows, int kThreads, class N>
-__device__ void load_tile(uint32_t to, const N* from, int64_t stride, int rows, int cols, bool vectors) {
+__device__ void load_tile(uint32_t to, const N* from, int64_t stride, int rows, int cols, bool vectors,
+                          int thread = int(threadIdx.x)) {
   constexpr int kChunks = Tile<D>::kChunks;
   static_assert(kRows * kChunks % kThreads == 0);
   constexpr int kRowsAtOnce = kThreads / kChunks;
   if (vectors && kThreads % kChunks == 0 && kRowsAtOnce % 8 == 0) {
     // A thread stays in its column of chunks, and its rows have one permutation: all addresses are sums.
-    const int first = int(threadIdx.x) / kChunks, chunk = int(threadIdx.x) % kChunks;
+    const int first = thread / kChunks, chunk = thread % kChunks;
     const N* at = from + first * stride + chunk * 8;
     const uint32_t start = to + Tile<D>::offset(first, chunk);
     const int left = chunk * 8 < cols ? rows - first : 0;
@@ -76,13 +78,13 @@ __device__ void load_tile(uint32_t to, const N* from, int64_t stride, int rows, 
   } else if (vectors) {
 #pragma unroll
     for (int step = 0; step < kRows * kChunks / kThreads; ++step) {
-      const int i = step * kThreads + int(threadIdx.x), row = i / kChunks, chunk = i % kChunks;
+      const int i = step * kThreads + thread, row = i / kChunks, chunk = i % kChunks;
       const bool there = row < rows && chunk * 8 < cols;
       cuda::copy_async<16>(to + Tile<D>::offset(row, chunk), from + row * stride + chunk * 8, there);
     }
   } else {
 #pragma unroll 1
-    for (int i = int(threadIdx.x); i < kRows * kChunks; i += kThreads) {
+    for (int i = thread; i < kRows * kChunks; i += kThreads) {
       const int row = i / kChunks, chunk = i % kChunks;
       const int count = row < rows ? cols - chunk * 8 : 0;
       cuda::store_shared(to + Tile<D>::offset(row, chunk), gather_chunk(from + row * stride + chunk * 8, count));

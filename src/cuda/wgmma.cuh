@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hopper's matrix units by the warpgroup: four neighbouring warps multiply tiles of shared memory and go on while the
+// units work. Compiles to nothing unless built for compute capability 9.0a, and then no kernel that calls it is
+// launched.
+// Operands lie in shared memory as rows of 128 bytes at a multiple of 1024, chunks of 16 bytes permuted by the row: in
+// row r, chunk c stands at c ^ r % 8. Accumulators: warp w of the group has rows 16w .. 16w + 15, as mma.cuh says.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace gradmill::cuda {
+
+// What a product reads, from the row at `address` on. Eight rows further are 1024 bytes further.
+__device__ inline uint64_t matrix_at(uint32_t address) {
+  constexpr uint64_t kPermuted = uint64_t(1) << 62, kEightRows = uint64_t(1024 / 16);
+  return kPermuted | kEightRows << 32 | kEightRows << 16 | (address >> 4 & 0x3fff);
+}
+
+// Before the first product of a batch: registers that it is to read or change are ready.
+__device__ inline void begin_products() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+// Behind the last one of a batch; then wait_for_products waits for all batches but the last kLeft.
+__device__ inline void end_products() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+template <int kLeft>
+__device__ inline void wait_for_products() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
+#endif
+}
+// Nothing that the compiler does with these registers moves to the other side.
+template <class V, int kRows>
+__device__ inline void hold_in_place(V (&values)[kRows][4]) {
+#pragma unroll
+  for (int i = 0; i < 4 * kRows; ++i) {
+    if constexpr (std::is_same_v<V, float>) {
+      asm volatile("" : "+f"(values[i / 4][i % 4])::"memory");
+    } else {
+      asm volatile("" : "+r"(values[i / 4][i % 4])::"memory");
+    }
+  }
+}
+
+// This thread's writes to shared memory so far, for products behind the next barrier.
+__device__ inline void show_to_products() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+#define GRADMILL_FOUR(c, n) "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])
+#define GRADMILL_SIXTEEN(c, n) \
+  GRADMILL_FOUR(c, n), GRADMILL_FOUR(c, n + 1), GRADMILL_FOUR(c, n + 2), GRADMILL_FOUR(c, n + 3)
+#define GRADMILL_NAMES_16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
+#define GRADMILL_NAMES_32 GRADMILL_NAMES_16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+
+// c (64 x 32) = a · bᵀ, or += with kAdd, over 16 columns: rows of a (64) and b (32) as they lie.
+template <class N, bool kAdd>
+__device__ inline void multiply_rows(float (&c)[4][4], uint64_t a, uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GRADMILL_MULTIPLY(type)                                                          \
+  asm volatile(                                                                          \
+      "{.reg .pred p; setp.ne.b32 p, %18, 0;"                                            \
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type " {" GRADMILL_NAMES_16 \
+      "}, %16, %17, p, 1, 1, 0, 0;}"                                                     \
+      : GRADMILL_SIXTEEN(c, 0)                                                           \
+      : "l"(a), "l"(b), "n"(int(kAdd)))
+  if constexpr (std::is_same_v<N, __half>) {
+    GRADMILL_MULTIPLY("f16");
+  } else {
+    GRADMILL_MULTIPLY("bf16");
+  }
+#undef GRADMILL_MULTIPLY
+#endif
+}
+
+// c (64 x 64) += a · b: a (64 x 16) as mma's left operand, b 16 rows of 64. `a` must stay as it is until the product is
+// done.
+template <class N>
+__device__ inline void multiply_add_columns(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GRADMILL_MULTIPLY(type)                                                                   \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" GRADMILL_NAMES_32 \
+               "}, {%32,%33,%34,%35}, %36, 1, 1, 1, 1;"                                           \
+               : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4)                                   \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+  if constexpr (std::is_same_v<N, __half>) {
+    GRADMILL_MULTIPLY("f16");
+  } else {
+    GRADMILL_MULTIPLY("bf16");
+  }
+#undef GRADMILL_MULTIPLY
+#endif
+}
+
+// c (64 x 64) += aᵀ · b: 16 rows of 64 each.
+template <class N>
+__device__ inline void multiply_add_transposed(float (&c)[8][4], uint64_t a, uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GRADMILL_MULTIPLY(type)                                                                   \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" GRADMILL_NAMES_32 \
+               "}, %32, %33, 1, 1, 1, 1, 1;"                                                      \
+               : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4)                                   \
+               : "l"(a), "l"(b))
+  if constexpr (std::is_same_v<N, __half>) {
+    GRADMILL_MULTIPLY("f16");
+  } else {
+    GRADMILL_MULTIPLY("bf16");
+  }
+#undef GRADMILL_MULTIPLY
+#endif
+}
+
+#undef GRADMILL_FOUR
+#undef GRADMILL_SIXTEEN
+#undef GRADMILL_NAMES_16
+#undef GRADMILL_NAMES_32
+
+// The four matrices that load_matrices would read there.
+__device__ inline void store_matrices(uint32_t address, const uint32_t (&from)[4]) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(from[0]),
+               "r"(from[1]), "r"(from[2]), "r"(from[3])
+               : "memory");
+#endif
+}
+
+// Barrier of the 128 threads of one warpgroup, another one than the block's: only one warpgroup of a block may use it.
+__device__ inline void sync_warpgroup() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
+
+}  // namespace gradmill::cuda
