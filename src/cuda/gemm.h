@@ -20,13 +20,13 @@ enum class GemmEpilogue : uint8_t { none, gelu, gelu_gradient };
 struct GemmCall {
   TensorView a, b, c;  // a and b share a dtype; c has it too, or is fp32
   bool transpose_a = false, transpose_b = false;
-  float beta = 0;              // 0: nothing is read from addend or c
-  TensorView addend;           // (m, n) in c's dtype and not overlapping c, or undefined: c itself
-  TensorView bias;             // (n) in c's dtype, or undefined
-  bool tf32 = false;           // for fp32 operands, where the GPU has it
-  bool deterministic = false;  // the same bits in every run: no choice may depend on a clock
+  float beta = 0;                              // 0: nothing is read from addend or c
+  TensorView addend;                           // (m, n) in c's dtype and not overlapping c, or undefined: c itself
+  TensorView bias;                             // (n) in c's dtype, or undefined
+  bool tf32 = false;                           // for fp32 operands, where the GPU has it
+  bool deterministic = false;                  // the same bits in every run: no choice may depend on a clock
   GemmEpilogue epilogue = GemmEpilogue::none;  // others: 16-bit c, beta 0
-  TensorView aux;           // (m, n) in c's dtype, rows in steps of 16 bytes; not overlapping c
+  TensorView aux;                              // (m, n) in c's dtype, rows in steps of 16 bytes; not overlapping c
   bool sums_follow = false;  // c's columns are added up by another kernel: part of what prefers() is asked
 };
 
@@ -39,9 +39,9 @@ class Gemm {
   // and allocate for a moment when the engine tunes; later calls do neither and can be captured into a graph.
   void run(const GemmCall& call);
 
-  // Whether a call with an epilogue, and `after`, should run instead of `apart`; both enqueue other work, and the results
-  // are the same. Only if the library can do it and it was timed to be clearly faster: the first question of a problem
-  // runs both many times, when the engine tunes. An engine that does not says no, and so it is while a graph is
+  // Whether a call with an epilogue, and `after`, should run instead of `apart`; both enqueue other work, and the
+  // results are the same. Only if the library can do it and it was timed to be clearly faster: the first question of a
+  // problem runs both many times, when the engine tunes. An engine that does not says no, and so it is while a graph is
   // captured.
   bool prefers(
       const GemmCall& call, const std::function<void()>& apart, const std::function<void()>& after = [] {});

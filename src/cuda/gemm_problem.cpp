@@ -34,8 +34,7 @@ GemmProblem problem_of(const GemmCall& call, int compute_capability) {
   problem.bias = call.bias.defined();
   problem.tf32 = call.tf32 && call.a.dtype == DType::fp32 && compute_capability >= 80;
   problem.deterministic = call.deterministic;
-  problem.alignment = {
-      alignment_of(call.a), alignment_of(call.b), alignment_of(call.c), 0, alignment_of(call.bias), 0};
+  problem.alignment = {alignment_of(call.a), alignment_of(call.b), alignment_of(call.c), 0, alignment_of(call.bias), 0};
   if (problem.addend == separate) {
     problem.stride_addend = call.addend.row_stride;
     problem.alignment[3] = alignment_of(call.addend);
@@ -73,10 +72,10 @@ size_t GemmProblemHash::operator()(const GemmProblem& problem) const {
                         problem.stride_addend, problem.stride_aux})
     mix(static_cast<uint64_t>(value));
   uint64_t flags = 0;
-  for (int value : {static_cast<int>(problem.operand), static_cast<int>(problem.result),
-                    static_cast<int>(problem.addend), int(problem.transpose_a), int(problem.transpose_b),
-                    int(problem.bias), int(problem.tf32), int(problem.deterministic),
-                    static_cast<int>(problem.epilogue), int(problem.sums_follow)})
+  for (int value :
+       {static_cast<int>(problem.operand), static_cast<int>(problem.result), static_cast<int>(problem.addend),
+        int(problem.transpose_a), int(problem.transpose_b), int(problem.bias), int(problem.tf32),
+        int(problem.deterministic), static_cast<int>(problem.epilogue), int(problem.sums_follow)})
     flags = flags * 8 + static_cast<uint64_t>(value);
   mix(flags);
   for (uint16_t bytes : problem.alignment) mix(bytes);

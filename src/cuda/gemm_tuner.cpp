@@ -121,9 +121,8 @@ void time_each(const LtContext& lt, const GemmPlan& plan, const GemmCall& call, 
                std::vector<Candidate>& candidates) {
   for (Candidate& candidate : candidates) {
     flush();
-    candidate.clock.time(lt.stream, [&] {
-      lt.library.check(plan.run(lt, call, candidate.algo), "timing a matrix product");
-    });
+    candidate.clock.time(lt.stream,
+                         [&] { lt.library.check(plan.run(lt, call, candidate.algo), "timing a matrix product"); });
   }
   check(cudaStreamSynchronize(lt.stream), "timing a matrix product");
   for (Candidate& candidate : candidates) candidate.clock.read();

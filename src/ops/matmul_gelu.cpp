@@ -19,7 +19,8 @@ bool may_fuse(const ExecContext& ctx, const TensorView& x) {
 // Asks ask<T>() for the GPU's element types.
 template <class Ask>
 bool ask_gpu(DType dtype, Ask&& ask) {
-  if constexpr (kHasCuda) return dtype == DType::fp16 ? ask.template operator()<Fp16>() : ask.template operator()<Bf16>();
+  if constexpr (kHasCuda)
+    return dtype == DType::fp16 ? ask.template operator()<Fp16>() : ask.template operator()<Bf16>();
   return false;
 }
 
@@ -35,9 +36,8 @@ OpCost cost_of(const MatmulArgs& product, const TensorView& x) {
 void matmul_gelu(ExecContext& ctx, const MatmulGeluArgs& args) {
   assert(args.x.shape == args.y.shape && args.x.dtype == args.y.dtype && args.a.dtype == args.x.dtype);
   const MatmulArgs product{.a = args.a, .b = args.b, .c = args.x, .transpose_b = true, .bias = args.bias};
-  const bool fused =
-      may_fuse(ctx, args.x) &&
-      ask_gpu(args.x.dtype, [&]<class T>() { return prefers_matmul_gelu<Device::cuda, T>(ctx, args); });
+  const bool fused = may_fuse(ctx, args.x) &&
+                     ask_gpu(args.x.dtype, [&]<class T>() { return prefers_matmul_gelu<Device::cuda, T>(ctx, args); });
   if (!fused) {
     matmul(ctx, product);
     return activation_forward(ctx, {.kind = Activation::gelu_tanh, .x = args.x, .y = Operand(args.y)});
@@ -59,9 +59,8 @@ void matmul_gelu_backward(ExecContext& ctx, const MatmulGeluGradArgs& args) {
       const int64_t count = bias_grad_chunks(ctx.device, args.dx).count;
       partials = ctx.alloc_scratch({count, args.dx.cols()}, DType::fp32, "bias partials");
     }
-    fused = ask_gpu(args.x.dtype, [&]<class T>() {
-      return prefers_matmul_gelu_backward<Device::cuda, T>(ctx, args, partials);
-    });
+    fused = ask_gpu(args.x.dtype,
+                    [&]<class T>() { return prefers_matmul_gelu_backward<Device::cuda, T>(ctx, args, partials); });
   }
   if (!fused) {
     matmul(ctx, product);
