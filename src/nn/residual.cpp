@@ -5,12 +5,16 @@ namespace gradmill {
 
 Block::Block(ParamTable& params, const Options& options)
     : dropout_(options.dropout), dropout_site_(options.dropout_site) {
-  const int64_t width = options.attention.width;
-  norm1_ =
-      Norm(params, {.name = options.name + ".norm1", .kind = options.norm, .width = width, .eps = options.norm_eps});
+  const auto norm = [&](const char* name) {
+    return Norm(params, {.name = options.name + name,
+                         .kind = options.norm,
+                         .width = options.attention.width,
+                         .eps = options.norm_eps,
+                         .bias = options.norm_bias});
+  };
+  norm1_ = norm(".norm1");
   attention_ = SelfAttention(params, options.attention);
-  norm2_ =
-      Norm(params, {.name = options.name + ".norm2", .kind = options.norm, .width = width, .eps = options.norm_eps});
+  norm2_ = norm(".norm2");
   mlp_ = Mlp(params, options.mlp);
 }
 
@@ -59,7 +63,7 @@ void Block::rerun(Pass& pass, BlockSaved& saved) const {
 void Block::backward_mlp(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const {
   const ArenaScope scope(pass.ctx.scratch);
   const TensorView dn2 = pass.scratch(grad.dx.shape, "d norm2");
-  mlp_.backward(pass, saved.mlp, grad.branch(), dn2);
+  const TensorView dgate_up = mlp_.backward(pass, saved.mlp, grad.branch(), dn2);
   // A norm's backward reads what its output is made of: it can write that again, and the weight's gradient waits for
   // it.
   const TensorView again = saved.n2.defined() ? TensorView{} : pass.scratch(saved.mid.shape, "norm2 again");
@@ -70,11 +74,12 @@ void Block::backward_mlp(Pass& pass, const BlockSaved& saved, const StreamGrad& 
                          .dx = grad.dx,
                          .y = again,
                          .dropped = grad.dropped,
-                         .drop = drop(pass, 0)});
-  mlp_.backward_weight(pass, Operand(again.defined() ? again : saved.n2), saved.mlp);
+                         .drop = drop(pass, 0),
+                         .branch_bias = attention_.out().bias()});
+  mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n2), dgate_up);
 }
 
-void Block::backward_attention(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const {
+void Block::backward_attention(Pass& pass, const BlockSaved& saved, const StreamGrad& grad, ParamId bias_before) const {
   const ArenaScope scope(pass.ctx.scratch);
   const TensorView dn1 = pass.scratch(grad.dx.shape, "d norm1");
   const TensorView dqkv = pass.scratch(saved.attention.qkv.shape, "d qkv");
@@ -87,16 +92,17 @@ void Block::backward_attention(Pass& pass, const BlockSaved& saved, const Stream
                          .dx = grad.dx,
                          .y = again,
                          .dropped = grad.dropped,
-                         .drop = saved.drop});
+                         .drop = saved.drop,
+                         .branch_bias = bias_before});
   attention_.qkv().backward_weight(pass, Operand(again.defined() ? again : saved.n1), dqkv);
 }
 
-void Block::backward(Pass& pass, const BlockSaved& kept, const StreamGrad& grad) const {
+void Block::backward(Pass& pass, const BlockSaved& kept, const StreamGrad& grad, ParamId bias_before) const {
   const ArenaScope scope(pass.ctx.scratch);
   BlockSaved saved = kept;
   if (!pass.policy.keeps(Slot::qkv)) rerun(pass, saved);
   backward_mlp(pass, saved, grad);
-  backward_attention(pass, saved, grad);
+  backward_attention(pass, saved, grad, bias_before);
 }
 
 }  // namespace gradmill

@@ -157,6 +157,7 @@ TEST(ConfigLoader, EmbeddedExperimentsLoad) {
   EXPECT_EQ(gpu.model.layers, 6);
   EXPECT_EQ(gpu.model.width, 384);
   EXPECT_EQ(gpu.model.dropout, 0.2);
+  EXPECT_FALSE(gpu.model.bias);
   EXPECT_EQ(gpu.training.steps, 5000);
   EXPECT_EQ(gpu.training.batch_size, 64);
   const RunConfig cpu = load_config({.overrides = {"experiment=shakespeare_cpu"}}).config;
