@@ -3,9 +3,11 @@
 // made by warpgroups from shared memory. So no registers hold operands, and with 16 keys a warp the accumulators leave
 // room for 16 warps on a multiprocessor, twice as many: while some draw dropout's bits or take exponentials, the matrix
 // units work for others.
-// A warpgroup owns 64 keys. Of 32 queries and 16 keys a warp issues about 300 instructions: for 384 heads of 256 causal
-// tokens some 29,000 issue slots of each scheduler of an H200. Three heads of a multiprocessor are 480 KB of reads and
-// 288 KB of writes, which takes as long: keys, values and first queries of the next head are loaded meanwhile.
+// A warpgroup owns 64 keys. Tiles of queries come last first: under a causal mask all warpgroups begin together, and
+// those that have done their part store dk and dv and sum dq while others go on.
+// For 32 queries and 16 keys a warp issues about 370 instructions: for 384 heads of 256 causal tokens some 31,000 issue
+// slots of each scheduler of an H200. Three heads of a multiprocessor are 480 KB of reads and 288 KB of writes, which
+// takes as long: keys, values and first queries of the next head are loaded meanwhile.
 #include "cuda/launch.h"
 #include "ops/flash_launch.h"
 #include "ops/flash_short_wgmma.cuh"
@@ -58,7 +60,7 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
   Unit unit(p, item);
   load_keys<kGroupThreads>(p, unit, p.k, at.k(home));
   load_keys<kGroupThreads>(p, unit, p.v, at.v(home));
-  load_queries<kGroupThreads>(grad, unit, 0, at.q(stage));
+  load_queries<kGroupThreads>(grad, unit, unit.tiles() - 1, at.q(stage));
   const auto keep_scale = [&] { return kDropout ? rule->scale : 1; };
   const auto kept_share = [&] { return kDropout ? float(65536 - rule->threshold) / 65536 : 1; };
   const auto begin_head = [&](const Unit& head) {
@@ -75,49 +77,57 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
     item = more ? item + int(gridDim.x) : item;
     const Unit next(p, item);
     float dk[kShortWidth / 8][4] = {}, dv[kShortWidth / 8][4] = {};
+    bool stored = false;
 #pragma unroll 1
     for (;; ++unit.head) {
       const bool first = unit.head == end_head - p.group, last = unit.head + 1 == end_head;
       const int tiles = unit.tiles();
       uint32_t keep = ~0u;
+      bool drawn = false;
 #pragma unroll 1
-      for (int tile = 0; tile < tiles; ++tile, stage ^= 1) {
+      for (int tile = tiles - 1;; --tile, stage ^= 1) {
         // The next keys, or values, may still be on their way.
-        if (first && more && (tile == 1 || tile == 2)) {
+        const int step = tiles - 1 - tile;
+        if (first && more && (step == 1 || step == 2)) {
           cuda::wait_for_groups<1>();
         } else {
           cuda::wait_for_copies();
         }
         cuda::show_to_products();
         __syncthreads();
-        if (tile + 1 < tiles) {
-          load_queries<kGroupThreads>(grad, unit, tile + 1, at.q(stage ^ 1));
+        if (tile < 0) break;
+        if (tile > 0) {
+          load_queries<kGroupThreads>(grad, unit, tile - 1, at.q(stage ^ 1));
         } else if (!last) {
           Unit beside = unit;
           ++beside.head;
-          load_queries<kGroupThreads>(grad, beside, 0, at.q(stage ^ 1));
+          load_queries<kGroupThreads>(grad, beside, tiles - 1, at.q(stage ^ 1));
         } else if (more) {
-          load_queries<kGroupThreads>(grad, next, 0, at.q(stage ^ 1));
+          load_queries<kGroupThreads>(grad, next, next.tiles() - 1, at.q(stage ^ 1));
         }
         cuda::commit_copies();
-        if (first && more && tile < 2) {
-          if (tile == 0) {
+        if (first && more && step < 2) {
+          if (step == 0) {
             load_keys<kGroupThreads>(p, next, p.k, at.k(home ^ 1));
             prefetch_rows(grad, next);
           }
-          if (tile == 1 || tiles == 1) load_keys<kGroupThreads>(p, next, p.v, at.v(home ^ 1));
+          if (step == 1 || tiles == 1) load_keys<kGroupThreads>(p, next, p.v, at.v(home ^ 1));
           cuda::commit_copies();
         }
-        if (kDropout && tile == 0) keep = keep_tile(unit.seq, 0, place, *rule, at);
-        group_tile<N, kDropout>(p, unit.seq, tile, place, *rule, at, stage, at.k(home), keep, dk, dv);
-        if (tile > 0 && place.group == kQueryGroup) {
-          group_query_gradient(grad, unit, tile - 1, place, at.dscores(stage ^ 1), at.k(home), p.scale * keep_scale());
+        const int block = place.group * kGroupKeys;
+        if (!last || unit.seq.sees_any({0, (tile + 1) * kTileQueries}, {block, block + kGroupKeys})) {
+          group_tile<N, kDropout>(p, unit.seq, tile, place, *rule, at, stage, at.k(home), keep, drawn, dk, dv);
+        } else if (!stored) {
+          store_keys(p, unit, place, at.v(home), keep_scale(), dv, grad.dv);
+          store_keys(p, unit, place, at.v(home), p.scale * keep_scale(), dk, grad.dk);
+          stored = true;
+        }
+        if (step > 0 && place.group == kQueryGroup) {
+          group_query_gradient(grad, unit, tile + 1, place, at.dscores(stage ^ 1), at.k(home), p.scale * keep_scale());
         }
       }
-      cuda::show_to_products();
-      __syncthreads();
       if (place.group == kQueryGroup) {
-        group_query_gradient(grad, unit, tiles - 1, place, at.dscores(stage ^ 1), at.k(home), p.scale * keep_scale());
+        group_query_gradient(grad, unit, 0, place, at.dscores(stage ^ 1), at.k(home), p.scale * keep_scale());
       }
       if (last) break;
       Unit beside = unit;
@@ -125,10 +135,10 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
       begin_head(beside);
     }
     // begin_head(next), behind the stores of this one's gradients.
-    store_keys(p, unit, place, at.v(home), keep_scale(), dv, grad.dv);
+    if (!stored) store_keys(p, unit, place, at.v(home), keep_scale(), dv, grad.dv);
     const int rows = more ? next.seq.q_len : 0;
     const HalfVectors<N> first(grad, next, 0, rows), second(grad, next, 1, rows);
-    store_keys(p, unit, place, at.v(home), p.scale * keep_scale(), dk, grad.dk);
+    if (!stored) store_keys(p, unit, place, at.v(home), p.scale * keep_scale(), dk, grad.dk);
     if (!more) return;
     if constexpr (kDropout) store_blocks(p, next, at, *rule);
     first.store(at, 0, rows, p.head_dim, kept_share());

@@ -17,6 +17,12 @@ inline constexpr int kShortLen = 256, kShortWidth = 64;
 // The same value, which all lanes of the warp have: now the compiler knows it, too.
 __device__ inline int uniform(int value) { return __shfl_sync(0xffffffffu, value, 0); }
 
+// The same value, but what depends on it is computed where it is used and not kept in registers, which are scarce.
+__device__ inline int afresh(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
 // What all lanes agree on lies in registers of the warp, of which there are more than enough, and branches on it do not
 // keep the compiler from mixing what is before and behind.
 template <class N>
@@ -36,7 +42,7 @@ template <class N>
 __device__ void store_strip(uint32_t stage, const float (&acc)[kShortWidth / 8][4], const HeadRows<N>& to, int row,
                             int column, int rows, int cols) {
   using Rows = Tile<kShortWidth>;
-  const uint32_t lane = threadIdx.x % 32;
+  const auto lane = static_cast<uint32_t>(afresh(int(threadIdx.x))) % 32;
   __syncwarp();
 #pragma unroll
   for (int n = 0; n < kShortWidth / 8; ++n) {

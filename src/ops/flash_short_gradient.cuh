@@ -35,12 +35,6 @@ struct ShortLayout {
   __device__ uint32_t blocks() const { return base + kBlocks; }  // philox_block() of the keys
 };
 
-// The same value, but what depends on it is computed where it is used and not kept in registers, which are scarce.
-__device__ inline int afresh(int value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
-
 // A head that a block is to do. Those of a group come one after the other and share their keys.
 struct Unit {
   int kv_head, head;

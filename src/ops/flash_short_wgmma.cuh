@@ -102,16 +102,18 @@ __device__ inline uint32_t keep_tile(const Sequence& seq, int tile, const Place&
 }
 
 // A tile of queries and the warpgroup's keys: their part of dk and dv, and of the gradients of scores, of which others
-// make dq later. `k` is where the head's keys lie, behind them its values. `keep` is this tile's, then the next one's.
+// make dq later. `k` is where the head's keys lie, behind them its values. `keep` is this tile's if `drawn`, then the
+// next one's.
 template <class N, bool kDropout>
 __device__ void group_tile(const Params<N>& p, const Sequence& seq, int tile, const Place& place, const Dropout& rule,
-                           const ShortLayout& at, int stage, uint32_t k, uint32_t& keep,
+                           const ShortLayout& at, int stage, uint32_t k, uint32_t& keep, bool& drawn,
                            float (&dk)[kShortWidth / 8][4], float (&dv)[kShortWidth / 8][4]) {
   constexpr uint32_t kRowBytes = Tile<kShortWidth>::kRowBytes;
   const int first = tile * kTileQueries, block = place.group * kGroupKeys;
   const Range seen = strips_of(seq, first), mine{place.strip, place.strip + kStripRows};
   const uint64_t k_rows = cuda::matrix_at(k + block * kRowBytes);
   const uint64_t v_rows = cuda::matrix_at(k + ShortLayout::kKeyBytes + block * kRowBytes);
+  if (kDropout && !drawn) keep = keep_tile(seq, tile, place, rule, at);
 #pragma unroll 1
   for (int within = 0; within < kTileQueries; within += kStep) {
     const Range queries{first + within, first + within + kStep};
@@ -120,7 +122,7 @@ __device__ void group_tile(const Params<N>& p, const Sequence& seq, int tile, co
       if (mine.begin >= seen.begin && mine.begin < seen.end) {
         store_strip_dscores(at.dscores(stage), place.strip, within, {});
       }
-      if (kDropout && within > 0) keep = keep_tile(seq, tile + 1, place, rule, at);
+      drawn = false;
       continue;
     }
     const uint32_t q = at.q(stage) + within * kRowBytes;
@@ -162,8 +164,9 @@ __device__ void group_tile(const Params<N>& p, const Sequence& seq, int tile, co
     }
     cuda::end_products();
     store_strip_dscores(at.dscores(stage), place.strip, within, left[1]);
-    // Dropout's bits of the next tile, while the matrix units work.
-    if (kDropout && within > 0) keep = keep_tile(seq, tile + 1, place, rule, at);
+    // Dropout's bits of the tile below, which comes next, while the matrix units work.
+    drawn = kDropout && within > 0 && tile > 0;
+    if (drawn) keep = keep_tile(seq, tile - 1, place, rule, at);
     cuda::wait_for_products<0>();
     cuda::hold_in_place(left[0]);
     cuda::hold_in_place(left[1]);
