@@ -20,11 +20,6 @@ endif()
 enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
 
-# Kernels with Hopper's own matrix instructions are chosen where they were built.
-if("${CMAKE_CUDA_ARCHITECTURES}" MATCHES "90a")
-  target_compile_definitions(gradmill_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:GRADMILL_WITH_WGMMA>)
-endif()
-
 # fmt 9 turns its constexpr off under nvcc, and then its own consteval checks do not compile.
 target_compile_definitions(gradmill_options INTERFACE GRADMILL_WITH_CUDA $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
 target_include_directories(gradmill_options SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})

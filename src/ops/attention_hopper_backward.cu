@@ -449,6 +449,9 @@ bool is_tileable(const TensorView& view) { return cuda::rows_are_aligned<Bf16>(v
 }  // namespace hopper
 
 bool hopper_supports(const ExecContext& ctx, const AttentionArgs& args) {
+#ifndef GRADMILL_WITH_WGMMA
+  return false;
+#endif
   const SeqLayout& seq = args.seq;
   const bool causal = args.mask.right == 0, everything = args.mask.right < 0 || args.mask.right >= seq.max_len - 1;
   const bool unlimited = args.mask.left < 0 || args.mask.left >= seq.max_len - 1;
