@@ -104,7 +104,9 @@ std::vector<cublasLtMatmulAlgo_t> GemmPlan::suggest(const LtContext& lt, int cou
   const cublasStatus_t status =
       lt.library.heuristic(lt.handle, operation_.get(), first_.get(), second_.get(), addend(), result_.get(),
                            preference(lt).get(), count, results.data(), &found);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  // What libraries of other versions make of an epilogue that they lack is not worth an error: there is another way.
+  const bool optional = problem_.epilogue != GemmEpilogue::none;
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (optional && status != CUBLAS_STATUS_SUCCESS)) return {};
   lt.library.check(status, "choosing an algorithm");
   std::vector<cublasLtMatmulAlgo_t> algos;
   for (int i = 0; i < found; ++i) {

@@ -149,6 +149,14 @@ TEST_P(GpuSession, EveryOptimisationOffTrains) {
                     c.machine.save_policy = policy;
                   }),
                   std::string("max-autotune, ") + policy);
+    expect_learns(with([&](RunConfig& c) {
+                    c.compile.mode = "max-autotune";
+                    c.compile.cache = testing::TempDir() + "gpu_session_tuning";
+                    c.machine.save_policy = policy;
+                    c.model.bias = false;
+                    c.model.dropout = 0.1;
+                  }),
+                  std::string("no biases, ") + policy);
   }
   expect_learns(with([](RunConfig& c) { c.optimizer.fused = false; }), "plain adamw");
   expect_learns(with([](RunConfig& c) { c.machine.deterministic = true; }), "deterministic");
