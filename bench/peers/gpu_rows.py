@@ -9,7 +9,7 @@ from math import gcd
 
 @dataclass(frozen=True)
 class Shape:
-    style: str  # llama: RMSNorm, RoPE, SwiGLU; gpt2: LayerNorm, learned positions, GELU (tanh), biases everywhere
+    style: str  # llama: RMSNorm, RoPE, SwiGLU; gpt2: LayerNorm, learned positions, GELU (tanh), bias says whether
     layers: int
     width: int
     heads: int
@@ -19,6 +19,7 @@ class Shape:
     context: int
     qk_norm: bool = False
     qkv_bias: bool = False
+    bias: bool = True  # of gpt2's other projections and LayerNorms
     rope_theta: float = 10000.0
     dropout: float = 0.0  # of embeddings, attention weights and both branches, as nanoGPT has it
 
@@ -66,7 +67,7 @@ QWEN_05B = Shape("llama", layers=24, width=896, heads=14, kv_heads=2, mlp_width=
 GPT2_124M = Shape("gpt2", layers=12, width=768, heads=12, kv_heads=12, mlp_width=3072, vocab=50304, context=1024,
                   qkv_bias=True)
 CHARACTERS = Shape("gpt2", layers=6, width=384, heads=6, kv_heads=6, mlp_width=1536, vocab=65, context=256,
-                   qkv_bias=True, dropout=0.2)
+                   bias=False, dropout=0.2)
 
 ROWS = {
     "176m-accum": Row("176m", LLAMA_176M, batch=96, micro_batch=8, must=1.15, aim=1.30),

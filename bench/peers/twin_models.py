@@ -27,7 +27,7 @@ class Attention(nn.Module):
     def __init__(self, shape):
         super().__init__()
         self.shape = shape
-        head_dim, out_bias = shape.head_dim, shape.style == "gpt2"
+        head_dim, out_bias = shape.head_dim, shape.style == "gpt2" and shape.bias
         self.qkv = nn.Linear(shape.width, (shape.heads + 2 * shape.kv_heads) * head_dim, bias=shape.qkv_bias)
         self.out = nn.Linear(shape.heads * head_dim, shape.width, bias=out_bias)
         self.q_norm = RmsNorm(head_dim) if shape.qk_norm else nn.Identity()
@@ -61,15 +61,15 @@ class SwiGlu(nn.Module):
 class GeluMlp(nn.Module):
     def __init__(self, shape):
         super().__init__()
-        self.up = nn.Linear(shape.width, shape.mlp_width)
-        self.down = nn.Linear(shape.mlp_width, shape.width)
+        self.up = nn.Linear(shape.width, shape.mlp_width, bias=shape.bias)
+        self.down = nn.Linear(shape.mlp_width, shape.width, bias=shape.bias)
 
     def forward(self, x):
         return self.down(F.gelu(self.up(x), approximate="tanh"))
 
 
 def make_norm(shape):
-    return nn.LayerNorm(shape.width) if shape.style == "gpt2" else RmsNorm(shape.width)
+    return nn.LayerNorm(shape.width, bias=shape.bias) if shape.style == "gpt2" else RmsNorm(shape.width)
 
 
 def make_dropout(shape):

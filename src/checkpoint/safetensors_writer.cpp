@@ -97,6 +97,13 @@ void append_transposed(OutputFile& file, const TensorView& matrix) {
   }
 }
 
+void append_zeros(OutputFile& file, size_t bytes) {
+  const std::vector<std::byte> zeros(std::min(bytes, kBlockBytes));
+  for (size_t done = 0; done < bytes; done += zeros.size()) {
+    file.append(std::span(zeros).first(std::min(zeros.size(), bytes - done)));
+  }
+}
+
 }  // namespace
 
 void write_safetensors(OutputFile& file, const std::vector<NamedTensor>& tensors) {
@@ -106,7 +113,9 @@ void write_safetensors(OutputFile& file, const std::vector<NamedTensor>& tensors
   file.append(std::as_bytes(std::span(&header_bytes, 1)));
   file.append(header);
   for (const NamedTensor* tensor : order) {
-    if (tensor->transposed) {
+    if (tensor->view.data == nullptr) {
+      append_zeros(file, tensor->view.bytes());
+    } else if (tensor->transposed) {
       append_transposed(file, tensor->view);
     } else {
       file.append(bytes_of(tensor->view));

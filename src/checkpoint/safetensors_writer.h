@@ -11,7 +11,7 @@
 namespace gradmill {
 
 // A contiguous tensor in host memory under the name the file gives it. With `transposed`, a matrix (out, in) is stored
-// as (in, out), as GPT-2's files want it.
+// as (in, out), as GPT-2's files want it. A view without memory stands for zeros.
 struct NamedTensor {
   std::string name;
   TensorView view;

@@ -69,6 +69,7 @@ std::vector<BrokenRule> broken_rules(const RunConfig& config) {
   require(model.width % model.heads == 0, {"model.width", "model.heads"}, "the width must be a multiple of the heads");
   require(model.kv_heads == 0 || model.heads % model.kv_heads == 0, {"model.heads", "model.kv_heads"},
           "the heads must be a multiple of the key heads");
+  require(model.bias || model.style == "gpt2", {"model.bias", "model.style"}, "only gpt2's biases can be left out");
   // Two lengths would leave it to guessing which one ends the run.
   require((config.training.steps == 0) != (config.training.epochs == 0), {"training.steps", "training.epochs"},
           "one of them must be 0 and the other say how long the run is");

@@ -15,7 +15,7 @@ struct ModelConfig {
   std::string style = "gpt2";
   int64_t layers = 4, heads = 4, kv_heads = 0, width = 128, mlp_width = 0, context = 64;
   double dropout = 0;
-  bool tied = true;
+  bool bias = true, tied = true;
 
   void visit(FieldList& field) {
     field("style", &style,
@@ -29,6 +29,8 @@ struct ModelConfig {
     field("mlp_width", &mlp_width, "width of the MLP", between(0, 1 << 22).or_unset("the style's usual"));
     field("context", &context, "tokens a prediction can look back on", between(1, 1 << 24));
     field("dropout", &dropout, "dropout probability", between(0, 0.95));
+    field("bias", &bias, "biases of gpt2's projections and LayerNorms; the other styles have what is theirs",
+          anything());
     field("tied", &tied, "the head shares the embedding's weights", anything());
   }
 };

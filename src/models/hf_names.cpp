@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/hf_names.h"
 
+#include <set>
 #include <span>
 #include <utility>
 
@@ -92,6 +93,24 @@ std::vector<HfTensor> hf_tensors(HfFamily family, const Transformer& model, Para
   if (family == HfFamily::gpt2) return gpt2_tensors(name, spec);
   const Block* block = name.layer.empty() ? nullptr : &model.blocks()[static_cast<size_t>(std::stoll(name.layer))];
   return llama_tensors(name, spec, block);
+}
+
+std::vector<HfTensor> hf_absent_biases(HfFamily family, const Transformer& model) {
+  std::vector<HfTensor> absent;
+  if (family != HfFamily::gpt2) return absent;
+  const ParamTable& params = model.params();
+  std::set<std::string> names;
+  for (ParamId id = 0; id < params.size(); ++id) names.insert(params.spec(id).name);
+  for (ParamId id = 0; id < params.size(); ++id) {
+    const ParamSpec& weight = params.spec(id);
+    const ParsedName name = parse(weight.name);
+    // Embeddings and the head have none in any case.
+    if (name.leaf != "weight" || (name.layer.empty() && name.module != "norm")) continue;
+    const ParamSpec bias{.name = weight.name.substr(0, weight.name.rfind('.')) + ".bias",
+                         .cols = weight.is_matrix() ? weight.rows : weight.cols};
+    if (!names.contains(bias.name)) absent.push_back(gpt2_tensors(parse(bias.name), bias).front());
+  }
+  return absent;
 }
 
 }  // namespace gradmill

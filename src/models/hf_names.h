@@ -19,5 +19,7 @@ struct HfTensor {
 };
 
 std::vector<HfTensor> hf_tensors(HfFamily family, const Transformer& model, ParamId id);
+// Biases that the family's files must have and a model without biases has not: zeros.
+std::vector<HfTensor> hf_absent_biases(HfFamily family, const Transformer& model);
 
 }  // namespace gradmill

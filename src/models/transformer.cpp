@@ -23,6 +23,7 @@ Block::Options block_options(const TransformerSpec& spec, int64_t layer) {
   const float out_std = spec.init_std / std::sqrt(2.0f * static_cast<float>(spec.layers));
   return {.norm = spec.norm,
           .norm_eps = spec.norm_eps,
+          .norm_bias = spec.norm_bias,
           .attention = {.name = name + ".attention",
                         .width = spec.width,
                         .heads = spec.heads,
@@ -73,7 +74,11 @@ Transformer::Transformer(TransformerSpec spec) : spec_(std::move(spec)) {
                                    .init_std = spec_.init_std,
                                    .dropout = spec_.dropout});
   for (int64_t layer = 0; layer < spec_.layers; ++layer) blocks_.emplace_back(params_, block_options(spec_, layer));
-  final_norm_ = Norm(params_, {.name = "norm", .kind = spec_.norm, .width = spec_.width, .eps = spec_.norm_eps});
+  final_norm_ = Norm(params_, {.name = "norm",
+                               .kind = spec_.norm,
+                               .width = spec_.width,
+                               .eps = spec_.norm_eps,
+                               .bias = spec_.norm_bias});
   head_ = LmHead(params_, {.name = "head",
                            .width = spec_.width,
                            .vocab = spec_.vocab,

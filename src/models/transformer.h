@@ -25,6 +25,7 @@ struct TransformerSpec {
   float rope_theta = 10000;
   NormKind norm = NormKind::rms;
   float norm_eps = 1e-6f;
+  bool norm_bias = true;  // LayerNorm's; RMSNorm has none
   bool qk_norm = false;
   Activation activation = Activation::swiglu;
   bool qkv_bias = false, out_bias = false, mlp_bias = false;
@@ -40,8 +41,9 @@ struct TransformerSpec {
   void complete();
 };
 
-// Learned positions, LayerNorm, GELU, biases.
-TransformerSpec gpt2_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t width, int64_t context);
+// Learned positions, LayerNorm, GELU; biases everywhere or nowhere.
+TransformerSpec gpt2_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t width, int64_t context,
+                          bool bias = true);
 // RoPE, RMSNorm, SwiGLU, QK-norm, grouped queries.
 TransformerSpec qwen3_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t kv_heads, int64_t width,
                            int64_t mlp_width, int64_t context);

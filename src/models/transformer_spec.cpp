@@ -41,7 +41,7 @@ void TransformerSpec::complete() {
   if (window < 0) throw usage_error(fmt::format("the attention window is {}", window), "it must be 0 (off) or more");
 }
 
-TransformerSpec gpt2_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t width, int64_t context) {
+TransformerSpec gpt2_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t width, int64_t context, bool bias) {
   TransformerSpec spec;
   spec.vocab = vocab;
   spec.layers = layers;
@@ -53,7 +53,7 @@ TransformerSpec gpt2_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t 
   spec.norm = NormKind::layer;
   spec.norm_eps = 1e-5f;
   spec.activation = Activation::gelu_tanh;
-  spec.qkv_bias = spec.out_bias = spec.mlp_bias = true;
+  spec.norm_bias = spec.qkv_bias = spec.out_bias = spec.mlp_bias = bias;
   return spec;
 }
 

@@ -5,7 +5,7 @@ namespace gradmill {
 
 Norm::Norm(ParamTable& params, const Options& options) : kind_(options.kind), eps_(options.eps) {
   weight_ = params.add({.name = options.name + ".weight", .cols = options.width, .init = Init::ones});
-  if (kind_ == NormKind::layer) {
+  if (kind_ == NormKind::layer && options.bias) {
     bias_ = params.add({.name = options.name + ".bias", .cols = options.width, .init = Init::zeros});
   }
 }

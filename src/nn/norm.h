@@ -26,6 +26,7 @@ class Norm {
     NormKind kind = NormKind::rms;
     int64_t width = 0;
     float eps = 1e-6f;
+    bool bias = true;  // LayerNorm's; RMSNorm has none
   };
 
   Norm() = default;

@@ -5,12 +5,16 @@ namespace gradmill {
 
 Block::Block(ParamTable& params, const Options& options)
     : dropout_(options.dropout), dropout_site_(options.dropout_site) {
-  const int64_t width = options.attention.width;
-  norm1_ =
-      Norm(params, {.name = options.name + ".norm1", .kind = options.norm, .width = width, .eps = options.norm_eps});
+  const auto norm = [&](const char* name) {
+    return Norm(params, {.name = options.name + name,
+                         .kind = options.norm,
+                         .width = options.attention.width,
+                         .eps = options.norm_eps,
+                         .bias = options.norm_bias});
+  };
+  norm1_ = norm(".norm1");
   attention_ = SelfAttention(params, options.attention);
-  norm2_ =
-      Norm(params, {.name = options.name + ".norm2", .kind = options.norm, .width = width, .eps = options.norm_eps});
+  norm2_ = norm(".norm2");
   mlp_ = Mlp(params, options.mlp);
 }
 

@@ -45,6 +45,7 @@ class Block {
   struct Options {
     NormKind norm = NormKind::rms;
     float norm_eps = 1e-6f;
+    bool norm_bias = true;
     SelfAttention::Options attention;
     Mlp::Options mlp;
     std::string name;

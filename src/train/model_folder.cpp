@@ -65,6 +65,9 @@ std::vector<NamedTensor> model_tensors(const Transformer& model, const TensorVie
   visit_tensors(model, masters, [&](const HfTensor& tensor, const TensorView& view) {
     tensors.push_back({tensor.name, view, tensor.transposed});
   });
+  for (const HfTensor& tensor : hf_absent_biases(family_of(model.spec()), model)) {
+    tensors.push_back({tensor.name, TensorView(nullptr, DType::fp32, {tensor.rows})});
+  }
   return tensors;
 }
 

@@ -19,7 +19,8 @@ inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kStateFile = "state.safetensors";
 
 HfFamily family_of(const TransformerSpec& spec);
-// Views of the flat masters, which lie in host memory; fused parameters appear as the several tensors they are there.
+// Views of the flat masters, which lie in host memory; fused parameters appear as the several tensors they are there,
+// and biases that the model does not have, but the family has, as zeros.
 std::vector<NamedTensor> model_tensors(const Transformer& model, const TensorView& masters);
 // Into the masters. Throws a data error that names a tensor that is missing or has another shape.
 void load_model_tensors(const SafeTensors& file, const Transformer& model, const TensorView& masters);

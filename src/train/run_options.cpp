@@ -63,7 +63,7 @@ TransformerSpec model_spec(const RunConfig& config, int64_t vocab) {
   const ModelConfig& model = config.model;
   TransformerSpec spec;
   if (model.style == "gpt2") {
-    spec = gpt2_spec(vocab, model.layers, model.heads, model.width, model.context);
+    spec = gpt2_spec(vocab, model.layers, model.heads, model.width, model.context, model.bias);
     if (model.mlp_width != 0) spec.mlp_width = model.mlp_width;
   } else {
     const int64_t mlp_width = model.mlp_width != 0 ? model.mlp_width : (model.width * 8 / 3 + 31) / 32 * 32;

@@ -33,7 +33,7 @@ const std::vector<BenchCase>& cases() {
       {"char-gpu",
        65,
        {"model.layers=6", "model.heads=6", "model.width=384", "model.context=256", "model.dropout=0.2",
-        "training.batch_size=64"}},
+        "model.bias=false", "training.batch_size=64"}},
       {"176m", 32768, kQwen},
       {"gpt2-124m",
        50304,

@@ -30,6 +30,19 @@ class SafeTensorsWriterTest : public StoreTest {
   std::filesystem::path path_ = run_ / "x.safetensors";
 };
 
+TEST_F(SafeTensorsWriterTest, AViewWithoutMemoryIsZeros) {
+  constexpr int64_t kMany = 700'000;  // several blocks
+  const std::vector<NamedTensor> tensors = {{"a", {nullptr, DType::fp32, {kMany}}},
+                                            {"b", {nullptr, DType::bf16, {3, 5}}, true}};
+  write(tensors);
+  EXPECT_EQ(std::filesystem::file_size(path_), safetensors_bytes(tensors));
+  const SafeTensors file(path_);
+  EXPECT_EQ(file.at("b").shape, (Shape{5, 3}));
+  const TensorView a = file.at("a");
+  ASSERT_EQ(a.shape, Shape{kMany});
+  for (int64_t i = 0; i < kMany; ++i) ASSERT_EQ(a.ptr<float>()[i], 0.0f) << i;
+}
+
 TEST_F(SafeTensorsWriterTest, WritesTheReferencesBytes) {
   std::vector<float> f{1, 2};
   std::vector<int32_t> i{3};

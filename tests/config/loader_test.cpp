@@ -20,7 +20,7 @@ TEST(ConfigLoader, Defaults) {
   EXPECT_EQ(loaded.config.optimizer.beta2, 0.99);
   EXPECT_TRUE(loaded.config.model.tied);
   EXPECT_TRUE(diff(loaded.config, RunConfig{}).empty());
-  EXPECT_EQ(loaded.origins.size(), 78u);
+  EXPECT_EQ(loaded.origins.size(), 79u);
   for (const auto& [key, origin] : loaded.origins) EXPECT_EQ(origin, "default") << key;
 }
 
@@ -157,6 +157,7 @@ TEST(ConfigLoader, EmbeddedExperimentsLoad) {
   EXPECT_EQ(gpu.model.layers, 6);
   EXPECT_EQ(gpu.model.width, 384);
   EXPECT_EQ(gpu.model.dropout, 0.2);
+  EXPECT_FALSE(gpu.model.bias);
   EXPECT_EQ(gpu.training.steps, 5000);
   EXPECT_EQ(gpu.training.batch_size, 64);
   const RunConfig cpu = load_config({.overrides = {"experiment=shakespeare_cpu"}}).config;

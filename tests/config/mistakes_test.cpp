@@ -220,6 +220,7 @@ TEST(ConfigMistakes, RulesOverSeveralSettings) {
   EXPECT_EQ(mistake_of({"model.heads=5"}),
             "model.width is 128 (default), model.heads is 5 (command line); the width must be a multiple of the heads");
   expect_parts(mistake_of({"model.kv_heads=3"}), {"the heads must be a multiple of the key heads"});
+  expect_parts(mistake_of({"model.bias=false", "model.style=llama"}), {"only gpt2's biases can be left out"});
   expect_parts(mistake_of({"training.epochs=3"}),
                {"training.steps is 2000 (default), training.epochs is 3 (command line)"});
   expect_parts(mistake_of({"training.steps=0"}), {"training.steps is 0"});

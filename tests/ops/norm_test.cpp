@@ -174,6 +174,32 @@ TEST_P(NormTest, RowsOfABlockFollowEachOther) {
   }
 }
 
+// LayerNorm without biases is the one whose biases are 0.
+TEST_P(NormTest, LayerWithoutBias) {
+  for (const Shape& shape : {Shape{kRows, kCols}, Shape{kRows, 384}, Shape{21, 768}, Shape{19, 4096}}) {
+    const ArenaScope scope(ctx_.persistent);
+    Problem s = make(NormKind::layer, dtype(), shape);
+    s.forward.bias = upload(std::vector<float>(static_cast<size_t>(shape[1]), 0.0f), {shape[1]}, dtype());
+    norm_forward(ctx_, s.forward);
+    s.backward.dresidual = s.forward.x;
+    norm_backward(ctx_, s.backward);
+    NormArgs forward = s.forward;
+    forward.bias = {};
+    forward.y = Operand(tensor(shape, dtype()));
+    norm_forward(ctx_, forward);
+    expect_within_ulps(download(forward.y.plain), download(s.forward.y.plain), dtype(), 0, "y");
+    NormGradArgs backward = s.backward;
+    backward.dbias = {};
+    backward.dx = tensor(shape, dtype());
+    backward.dweight = tensor({shape[1]}, DType::fp32);
+    backward.y = Operand(tensor(shape, dtype()));
+    norm_backward(ctx_, backward);
+    expect_same_bits(download(backward.dx), download(s.backward.dx), "dx");
+    expect_same_bits(download(backward.dweight), download(s.backward.dweight), "dweight");
+    expect_same_bits(download(backward.y.plain), download(forward.y.plain), "y again");
+  }
+}
+
 TEST_P(NormTest, FrozenWeights) {
   Problem s = make(NormKind::layer, dtype(), {kRows, 64});
   norm_forward(ctx_, s.forward);

@@ -6,6 +6,9 @@
 
 #include <cmath>
 
+#include "train/evaluation.h"
+#include "train/model_folder.h"
+#include "train/run_options.h"
 #include "train/sampler.h"
 
 namespace gradmill::test {
@@ -61,6 +64,36 @@ TEST_F(TrainerTest, ResumedRunsEqualUninterruptedOnesBitForBit) {
       EXPECT_EQ(second.outcome.sample, whole.outcome.sample);
     }
   }
+}
+
+// transformers knows no GPT-2 without biases: the files have zeros for them, which make the same model.
+TEST_F(TrainerTest, ModelsWithoutBiasesAreFilesWithZeros) {
+  config_.model.bias = false;
+  config_.training.steps = 12;
+  const Run whole = run("whole");
+  run("cut", false, 5);
+  const Run second = run("cut", true);
+  expect_same_bits(second.weights, whole.weights, "resumed");
+
+  const Checkpoint checkpoint = CheckpointStore(folder_.path() / "whole").newest().value();
+  const SafeTensors& file = checkpoint.tensors(kModelFile);
+  for (const char* name : {"transformer.h.0.ln_1", "transformer.h.0.attn.c_attn", "transformer.h.1.attn.c_proj",
+                           "transformer.h.1.ln_2", "transformer.h.0.mlp.c_fc", "transformer.h.1.mlp.c_proj",
+                           "transformer.ln_f"}) {
+    const TensorView bias = file.at(fmt::format("{}.bias", name)), weight = file.at(fmt::format("{}.weight", name));
+    EXPECT_EQ(bias.shape, Shape{weight.cols()}) << name;
+    for (int64_t i = 0; i < bias.numel(); ++i) ASSERT_EQ(bias.ptr<float>()[i], 0.0f) << name;
+  }
+  RunConfig with_biases = config_;
+  with_biases.model.bias = true;
+  const std::unique_ptr<RunData> data = load_run_data(config_);
+  const auto loss_of = [&](const RunConfig& config) {
+    const Transformer model(model_spec(config, data->tokenizer().tokenizer->vocab_size()));
+    Session session(model, session_options(config));
+    load_model_tensors(file, model, session.weights().flat_master());
+    return evaluate(session, *data, 0).loss();
+  };
+  EXPECT_EQ(loss_of(with_biases), loss_of(config_));
 }
 
 TEST_F(TrainerTest, RollsBackWithALowerRateThenGivesUp) {
