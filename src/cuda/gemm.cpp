@@ -70,6 +70,8 @@ struct Gemm::Impl {
   cublasLtMatmulAlgo_t choose(const GemmPlan& plan, const GemmProblem& problem, const GemmCall& call);
   cublasLtMatmulAlgo_t tune(const GemmPlan& plan, const GemmProblem& problem, const GemmCall& call,
                             std::span<const cublasLtMatmulAlgo_t> algos);
+  bool decide(const GemmProblem& problem, const GemmCall& call, const std::function<void()>& apart,
+              const std::function<void()>& after);
 
   Engine& engine;
   CublasLt library;
@@ -77,6 +79,7 @@ struct Gemm::Impl {
   DeviceMemory workspace;
   TuningCache cache;
   std::unordered_map<GemmProblem, Planned, GemmProblemHash> plans;
+  std::unordered_map<GemmProblem, bool, GemmProblemHash> preferred;  // of those with an epilogue
 };
 
 const Gemm::Impl::Planned& Gemm::Impl::planned(const GemmCall& call) {
@@ -86,7 +89,7 @@ const Gemm::Impl::Planned& Gemm::Impl::planned(const GemmCall& call) {
     throw Error(ExitCode::failure, "matrix products on the GPU need cuBLASLt: " + library.error,
                 "install CUDA's cuBLAS, version 13, or use machine.device=cpu");
   }
-  Planned fresh{GemmPlan(library, problem, call.bias.data)};
+  Planned fresh{GemmPlan(library, problem, call)};
   fresh.algo = choose(fresh.plan, problem, call);
   return plans.emplace(problem, std::move(fresh)).first->second;
 }
@@ -121,6 +124,36 @@ cublasLtMatmulAlgo_t Gemm::Impl::tune(const GemmPlan& plan, const GemmProblem& p
   }
 }
 
+// Where it is faster the plan is kept, and its algorithm in the cache, which has zeros for what is better done apart.
+bool Gemm::Impl::decide(const GemmProblem& problem, const GemmCall& call, const std::function<void()>& apart,
+                        const std::function<void()>& after) {
+  Planned fresh{GemmPlan(library, problem, call)};
+  const auto run = [&] { return fresh.plan.run(context(), call, fresh.algo); };
+  const auto is_faster = [&] {
+    const std::vector<cublasLtMatmulAlgo_t> algos = fresh.plan.suggest(context(), kCandidates);
+    if (algos.empty()) return false;
+    fresh.algo = fastest(context(), fresh.plan, call, algos);
+    if (run() != CUBLAS_STATUS_SUCCESS) {
+      cudaGetLastError();  // so that the next check does not report this failure
+      return false;
+    }
+    const auto together = [&] {
+      library.check(run(), "a matrix product");
+      after();
+    };
+    return clearly_faster(engine.stream(), together, apart);
+  };
+  const TuningCache::Value* known = cache.find(problem.str());
+  if (known != nullptr && *known == TuningCache::Value{}) return false;
+  if (known != nullptr) fresh.algo = std::bit_cast<cublasLtMatmulAlgo_t>(*known);
+  if (known == nullptr || !fresh.plan.accepts(context(), fresh.algo)) {
+    const bool faster = is_faster();
+    cache.put(problem.str(), faster ? std::bit_cast<TuningCache::Value>(fresh.algo) : TuningCache::Value{});
+    if (!faster) return false;
+  }
+  return plans.emplace(problem, std::move(fresh)).second;
+}
+
 Gemm::Gemm(Engine& engine) : impl_(std::make_unique<Impl>(engine)) {}
 
 Gemm::~Gemm() { save_tuning(); }
@@ -131,6 +164,26 @@ void Gemm::run(const GemmCall& call) {
   assert(!call.addend.defined() || (call.addend.dtype == call.c.dtype && call.addend.data != call.c.data));
   const auto& [plan, algo] = impl_->planned(call);
   impl_->library.check(plan.run(impl_->context(), call, algo), "a matrix product");
+}
+
+bool Gemm::prefers(const GemmCall& call, const std::function<void()>& apart, const std::function<void()>& after) {
+  assert(call.epilogue != GemmEpilogue::none && call.beta == 0 && !call.addend.defined());
+  assert(call.aux.shape == call.c.shape && call.aux.dtype == call.c.dtype && call.c.dtype != DType::fp32);
+  constexpr int64_t kStep = 8;  // elements that the library wants to divide aux's rows
+  const GemmProblem problem = problem_of(call, impl_->engine.compute_capability());
+  const bool can = impl_->library.error.empty() && impl_->engine.options().autotune && !problem.deterministic &&
+                   problem.stride_aux % kStep == 0 && problem.alignment[5] >= 16;
+  if (!can) return false;
+  if (const auto found = impl_->preferred.find(problem); found != impl_->preferred.end()) return found->second;
+  if (is_capturing(impl_->engine.stream())) return false;
+  bool better = false;
+  try {
+    better = impl_->decide(problem, call, apart, after);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::out_of_memory) throw;
+    impl_->engine.note_once("some matrix products are not tuned: no memory is left to time them");
+  }
+  return impl_->preferred.emplace(problem, better).first->second;
 }
 
 size_t Gemm::workspace_bytes() const { return impl_->workspace.bytes().size(); }

@@ -27,7 +27,20 @@ LtLayout make_layout(const CublasLt& library, DType dtype, int64_t rows, int64_t
   return {layout, library.layout_destroy};
 }
 
-LtMatmulDesc make_operation(const CublasLt& library, const GemmProblem& problem, const void* bias) {
+uint32_t epilogue_of(const GemmProblem& problem) {
+  switch (problem.epilogue) {
+    case GemmEpilogue::gelu:
+      return problem.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case GemmEpilogue::gelu_gradient:
+      assert(!problem.bias);
+      return CUBLASLT_EPILOGUE_DGELU;
+    case GemmEpilogue::none:
+      break;
+  }
+  return problem.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+LtMatmulDesc make_operation(const CublasLt& library, const GemmProblem& problem, const GemmCall& call) {
   cublasLtMatmulDesc_t raw = nullptr;
   const cublasComputeType_t compute = problem.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   library.check(library.desc_create(&raw, compute, CUDA_R_32F), "describing a product");
@@ -38,18 +51,20 @@ LtMatmulDesc make_operation(const CublasLt& library, const GemmProblem& problem,
   const auto transposition = [](bool transpose) { return int32_t{transpose ? CUBLAS_OP_T : CUBLAS_OP_N}; };
   set(CUBLASLT_MATMUL_DESC_TRANSA, transposition(problem.transpose_b));
   set(CUBLASLT_MATMUL_DESC_TRANSB, transposition(problem.transpose_a));
-  if (problem.bias) {
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t{CUBLASLT_EPILOGUE_BIAS});
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(problem));
+  if (problem.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias.data);
+  if (problem.epilogue != GemmEpilogue::none) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.aux.data);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, problem.stride_aux);
   }
   return operation;
 }
 
 }  // namespace
 
-GemmPlan::GemmPlan(const CublasLt& library, const GemmProblem& problem, const void* bias)
+GemmPlan::GemmPlan(const CublasLt& library, const GemmProblem& problem, const GemmCall& call)
     : problem_(problem),
-      operation_(make_operation(library, problem, bias)),
+      operation_(make_operation(library, problem, call)),
       first_(make_layout(library, problem.operand, problem.transpose_b ? problem.n : problem.k,
                          problem.transpose_b ? problem.k : problem.n, problem.stride_b)),
       second_(make_layout(library, problem.operand, problem.transpose_a ? problem.k : problem.m,
@@ -67,13 +82,15 @@ LtPreference GemmPlan::preference(const LtContext& lt) const {
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     lt.library.check(lt.library.preference_set(raw, attribute, &value, sizeof(value)), "choosing an algorithm");
   };
-  const auto& [a, b, c, added, bias] = problem_.alignment;
+  const auto& [a, b, c, added, bias, aux] = problem_.alignment;
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{lt.workspace.size()});
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32_t{b});
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32_t{a});
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t{added ? added : c});
-  // The result is stored with the bias's loads: both must allow the width.
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32_t{bias ? std::min(c, bias) : c});
+  // The result is stored with the bias's loads, and beside aux: all must allow the width.
+  uint32_t stored = c;
+  for (uint32_t with : {uint32_t{bias}, uint32_t{aux}}) stored = with ? std::min(stored, with) : stored;
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, stored);
   // A product split along k may be rounded more than once on its way to a narrow result; ours promises one rounding.
   const uint32_t schemes =
       problem_.result == DType::fp32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
@@ -87,7 +104,9 @@ std::vector<cublasLtMatmulAlgo_t> GemmPlan::suggest(const LtContext& lt, int cou
   const cublasStatus_t status =
       lt.library.heuristic(lt.handle, operation_.get(), first_.get(), second_.get(), addend(), result_.get(),
                            preference(lt).get(), count, results.data(), &found);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  // What libraries of other versions make of an epilogue that they lack is not worth an error: there is another way.
+  const bool optional = problem_.epilogue != GemmEpilogue::none;
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (optional && status != CUBLAS_STATUS_SUCCESS)) return {};
   lt.library.check(status, "choosing an algorithm");
   std::vector<cublasLtMatmulAlgo_t> algos;
   for (int i = 0; i < found; ++i) {
@@ -106,11 +125,15 @@ bool GemmPlan::accepts(const LtContext& lt, const cublasLtMatmulAlgo_t& candidat
 }
 
 cublasStatus_t GemmPlan::run(const LtContext& lt, const GemmCall& call, const cublasLtMatmulAlgo_t& chosen) const {
-  if (problem_.bias) {
-    const cublasStatus_t status = lt.library.desc_set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                      &call.bias.data, sizeof(call.bias.data));
-    if (status != CUBLAS_STATUS_SUCCESS) return status;
+  const auto point_to = [&](cublasLtMatmulDescAttributes_t attribute, void* const& data) {
+    return lt.library.desc_set(operation_.get(), attribute, &data, sizeof(data));
+  };
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  if (problem_.bias) status = point_to(CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias.data);
+  if (status == CUBLAS_STATUS_SUCCESS && problem_.epilogue != GemmEpilogue::none) {
+    status = point_to(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.aux.data);
   }
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
   const float alpha = 1;
   return lt.library.matmul(lt.handle, operation_.get(), &alpha, call.b.data, first_.get(), call.a.data, second_.get(),
                            &call.beta, addend_ ? call.addend.data : call.c.data, addend(), call.c.data, result_.get(),

@@ -20,8 +20,8 @@ struct LtContext {
 
 class GemmPlan {
  public:
-  // `bias` is a pointer as calls will bring it: the library looks at its alignment.
-  GemmPlan(const CublasLt& library, const GemmProblem& problem, const void* bias);
+  // `call` is one of those to come: the library looks at the alignment of the pointers to bias and aux.
+  GemmPlan(const CublasLt& library, const GemmProblem& problem, const GemmCall& call);
 
   // Up to `count` algorithms that fit into the workspace, the library's favourite first. Empty: it cannot do it.
   std::vector<cublasLtMatmulAlgo_t> suggest(const LtContext& lt, int count) const;

@@ -65,18 +65,39 @@ class CacheFlush {
   DeviceMemory memory_;
 };
 
-struct Candidate {
-  cublasLtMatmulAlgo_t algo;
-  bool favourite;
-  Event begin = make_event(true), end = make_event(true);
-  std::vector<float> milliseconds{};
-
-  float best() const { return *std::min_element(milliseconds.begin(), milliseconds.end()); }
+class Clock {
+ public:
+  // Enqueues what is timed; read() after the stream has been waited for.
+  template <class Enqueue>
+  void time(cudaStream_t stream, const Enqueue& enqueue) {
+    check(cudaEventRecord(begin_.get(), stream), "timing a matrix product");
+    enqueue();
+    check(cudaEventRecord(end_.get(), stream), "timing a matrix product");
+  }
+  void read() {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()), "timing a matrix product");
+    milliseconds_.push_back(milliseconds);
+  }
+  float best() const { return *std::min_element(milliseconds_.begin(), milliseconds_.end()); }
   float median() const {
-    std::vector<float> sorted = milliseconds;
+    std::vector<float> sorted = milliseconds_;
     std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2), sorted.end());
     return sorted[sorted.size() / 2];
   }
+
+ private:
+  Event begin_ = make_event(true), end_ = make_event(true);
+  std::vector<float> milliseconds_;
+};
+
+struct Candidate {
+  cublasLtMatmulAlgo_t algo;
+  bool favourite;
+  Clock clock{};
+
+  float best() const { return clock.best(); }
+  float median() const { return clock.median(); }
 };
 
 // Runs every algorithm once, which loads its kernel, and keeps those that work.
@@ -100,16 +121,11 @@ void time_each(const LtContext& lt, const GemmPlan& plan, const GemmCall& call, 
                std::vector<Candidate>& candidates) {
   for (Candidate& candidate : candidates) {
     flush();
-    check(cudaEventRecord(candidate.begin.get(), lt.stream), "timing a matrix product");
-    lt.library.check(plan.run(lt, call, candidate.algo), "timing a matrix product");
-    check(cudaEventRecord(candidate.end.get(), lt.stream), "timing a matrix product");
+    candidate.clock.time(lt.stream,
+                         [&] { lt.library.check(plan.run(lt, call, candidate.algo), "timing a matrix product"); });
   }
   check(cudaStreamSynchronize(lt.stream), "timing a matrix product");
-  for (Candidate& candidate : candidates) {
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, candidate.begin.get(), candidate.end.get()), "timing a matrix product");
-    candidate.milliseconds.push_back(milliseconds);
-  }
+  for (Candidate& candidate : candidates) candidate.clock.read();
 }
 
 void drop_hopeless(std::vector<Candidate>& candidates) {
@@ -140,6 +156,23 @@ cublasLtMatmulAlgo_t fastest(const LtContext& lt, const GemmPlan& plan, const Ge
   const Candidate& first = candidates.front();
   const bool stay = first.favourite && shortest->median() > kClearlyFaster * first.median();
   return stay ? first.algo : shortest->algo;
+}
+
+bool clearly_faster(cudaStream_t stream, const std::function<void()>& one, const std::function<void()>& other) {
+  const CacheFlush flush(stream);
+  one();
+  other();
+  Clock first, second;
+  for (int round = 0; round < kRounds; ++round) {
+    flush();
+    first.time(stream, one);
+    flush();
+    second.time(stream, other);
+    check(cudaStreamSynchronize(stream), "timing a matrix product");
+    first.read();
+    second.read();
+  }
+  return first.median() < kClearlyFaster * second.median();
 }
 
 }  // namespace gradmill::cuda

@@ -2,6 +2,8 @@
 // Times the algorithms that the library suggests for one problem, on the call's own operands.
 #pragma once
 
+#include <functional>
+
 #include "cuda/gemm_plan.h"
 
 namespace gradmill::cuda {
@@ -11,5 +13,9 @@ namespace gradmill::cuda {
 // elsewhere. Throws Error (out_of_memory) where c must be copied and does not fit.
 cublasLtMatmulAlgo_t fastest(const LtContext& lt, const GemmPlan& plan, const GemmCall& call,
                              std::span<const cublasLtMatmulAlgo_t> algos);
+
+// Whether `one` takes clearly less time than `other`, both enqueued on `stream`, from a cold cache. Runs each about ten
+// times and waits for them.
+bool clearly_faster(cudaStream_t stream, const std::function<void()>& one, const std::function<void()>& other);
 
 }  // namespace gradmill::cuda

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/mlp.h"
 
+#include "ops/matmul_gelu.h"
+
 namespace gradmill {
 
 Mlp::Mlp(ParamTable& params, const Options& options) : options_(options) {
@@ -18,12 +20,24 @@ Mlp::Mlp(ParamTable& params, const Options& options) : options_(options) {
                           .init_std = options.out_init_std});
 }
 
+bool Mlp::joins_gelu(const Pass& pass) const {
+  const bool rebuilds = pass.policy.keeps(Slot::gate_up) && !pass.policy.keeps(Slot::hidden);
+  return options_.activation == Activation::gelu_tanh && pass.training() && !rebuilds;
+}
+
 void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const {
   const NameScope scope(pass.ctx, "mlp");
   const int64_t rows = x.plain.rows();
   saved.gate_up = pass.slot(Slot::gate_up, {rows, up_.out()}, pass.weights.dtype(), "gate_up");
-  up_.forward(pass, x, saved.gate_up);
   saved.hidden = pass.slot(Slot::hidden, {rows, options_.hidden}, pass.weights.dtype(), "hidden");
+  if (joins_gelu(pass)) {
+    return matmul_gelu(pass.ctx, {.a = x.plain,
+                                  .b = pass.weights[up_.weight()],
+                                  .bias = up_.bias() == kNoParam ? TensorView{} : pass.weights[up_.bias()],
+                                  .x = saved.gate_up,
+                                  .y = saved.hidden});
+  }
+  up_.forward(pass, x, saved.gate_up);
   activation_forward(pass.ctx, {.kind = options_.activation, .x = saved.gate_up, .y = Operand(saved.hidden)});
 }
 
@@ -33,30 +47,39 @@ void Mlp::forward(Pass& pass, const Operand& x, MlpSaved& saved, const TensorVie
   if (!pass.policy.keeps(Slot::hidden)) saved.hidden = {};
 }
 
-void Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx) const {
+TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx) const {
   const NameScope name(pass.ctx, "mlp");
-  const ArenaScope scope(pass.ctx.scratch);
+  const bool gated = is_gated(options_.activation);
   const Shape shape{dy.rows(), options_.hidden};
-  const TensorView dhidden = pass.scratch(shape, "d hidden");
-  down_.backward_input(pass, dy, dhidden);
-  // The kernel that reads gate_up for its gradient can write the activation's output again for next to nothing.
-  const TensorView again = saved.hidden.defined() ? TensorView{} : pass.scratch(shape, "hidden again");
+  const TensorView dgate_up = gated ? saved.gate_up : pass.scratch(shape, "d gate_up");
+  const ArenaScope scope(pass.ctx.scratch);
   const auto bias = pass.grads->write(up_.bias());
-  activation_backward(pass.ctx, {.kind = options_.activation,
-                                 .x = saved.gate_up,
-                                 .dy = dhidden,
-                                 .dx = saved.gate_up,
-                                 .y = Operand(again),
-                                 .dbias = bias.grad,
-                                 .bias_beta = bias.beta});
-  down_.backward_weight(pass, Operand(again.defined() ? again : saved.hidden), dy);
+  TensorView hidden = saved.hidden;
+  if (joins_gelu(pass)) {
+    matmul_gelu_backward(pass.ctx, {.a = dy,
+                                    .b = pass.weights[down_.weight()],
+                                    .x = saved.gate_up,
+                                    .dx = dgate_up,
+                                    .dbias = bias.grad,
+                                    .bias_beta = bias.beta});
+  } else {
+    const TensorView dhidden = gated ? pass.scratch(shape, "d hidden") : dgate_up;
+    down_.backward_input(pass, dy, dhidden);
+    // The kernel that reads gate_up for its gradient can write the activation's output again for next to nothing.
+    const TensorView again = hidden.defined() ? TensorView{} : pass.scratch(shape, "hidden again");
+    activation_backward(pass.ctx, {.kind = options_.activation,
+                                   .x = saved.gate_up,
+                                   .dy = dhidden,
+                                   .dx = dgate_up,
+                                   .y = Operand(again),
+                                   .dbias = bias.grad,
+                                   .bias_beta = bias.beta});
+    if (again.defined()) hidden = again;
+  }
+  down_.backward_weight(pass, Operand(hidden), dy);
   down_.backward_bias(pass, dy);
-  up_.backward_input(pass, saved.gate_up, dx);
-}
-
-void Mlp::backward_weight(Pass& pass, const Operand& x, const MlpSaved& saved) const {
-  const NameScope name(pass.ctx, "mlp");
-  up_.backward_weight(pass, x, saved.gate_up);
+  up_.backward_input(pass, dgate_up, dx);
+  return dgate_up;
 }
 
 }  // namespace gradmill

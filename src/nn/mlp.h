@@ -33,12 +33,14 @@ class Mlp {
   // The part that the backward needs: gate_up and hidden.
   void forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const;
   void forward(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& y) const;
-  // All but the gradient of up's weight, which the caller adds when it has x: backward_weight(pass, x, saved).
-  // Overwrites saved.gate_up with its gradient.
-  void backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx) const;
-  void backward_weight(Pass& pass, const Operand& x, const MlpSaved& saved) const;
+  // All but the gradient of up's weight, which the caller adds when it has x: up().backward_weight(pass, x, result).
+  // The result is the gradient of gate_up: over it, or in scratch until the caller's scope ends.
+  TensorView backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx) const;
 
  private:
+  // The product and its GELU may be one op: then gate_up does not give hidden again bit for bit.
+  bool joins_gelu(const Pass& pass) const;
+
   Options options_;
   Linear up_, down_;
 };

@@ -63,7 +63,7 @@ void Block::rerun(Pass& pass, BlockSaved& saved) const {
 void Block::backward_mlp(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const {
   const ArenaScope scope(pass.ctx.scratch);
   const TensorView dn2 = pass.scratch(grad.dx.shape, "d norm2");
-  mlp_.backward(pass, saved.mlp, grad.branch(), dn2);
+  const TensorView dgate_up = mlp_.backward(pass, saved.mlp, grad.branch(), dn2);
   // A norm's backward reads what its output is made of: it can write that again, and the weight's gradient waits for
   // it.
   const TensorView again = saved.n2.defined() ? TensorView{} : pass.scratch(saved.mid.shape, "norm2 again");
@@ -75,7 +75,7 @@ void Block::backward_mlp(Pass& pass, const BlockSaved& saved, const StreamGrad& 
                          .y = again,
                          .dropped = grad.dropped,
                          .drop = drop(pass, 0)});
-  mlp_.backward_weight(pass, Operand(again.defined() ? again : saved.n2), saved.mlp);
+  mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n2), dgate_up);
 }
 
 void Block::backward_attention(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const {

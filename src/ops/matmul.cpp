@@ -26,17 +26,10 @@ TensorView as_fp32(ExecContext& ctx, const TensorView& from) {
   return to;
 }
 
-// "matmul", or "matmul 4096x768x16384 tn" where shapes are told apart: m, n, k, and which operands are transposed.
-std::string op_name(const ExecContext& ctx, const MatmulArgs& args) {
-  if (ctx.ledger == nullptr || !ctx.ledger->by_shape()) return "matmul";
-  return fmt::format("matmul {}x{}x{} {}{}", args.c.rows(), args.c.cols(),
-                     args.transpose_a ? args.a.rows() : args.a.cols(), args.transpose_a ? 't' : 'n',
-                     args.transpose_b ? 't' : 'n');
-}
-
 // One call of the device's library.
 void run_library(ExecContext& ctx, const MatmulArgs& args, const OpCost& cost) {
-  run_op(ctx, op_name(ctx, args), args.a.dtype, FloatTypes{}, cost, [&]<Device D, class T>() { matmul<D>(ctx, args); });
+  run_op(ctx, product_name(ctx, "matmul", args), args.a.dtype, FloatTypes{}, cost,
+         [&]<Device D, class T>() { matmul<D>(ctx, args); });
 }
 
 // fp32 without help from the library: the addend becomes what c was.
@@ -76,6 +69,13 @@ bool lacks(const DeviceSpec& device, DType dtype) {
 }
 
 }  // namespace
+
+std::string product_name(const ExecContext& ctx, std::string_view op, const MatmulArgs& args) {
+  if (ctx.ledger == nullptr || !ctx.ledger->by_shape()) return std::string(op);
+  return fmt::format("{} {}x{}x{} {}{}", op, args.c.rows(), args.c.cols(),
+                     args.transpose_a ? args.a.rows() : args.a.cols(), args.transpose_a ? 't' : 'n',
+                     args.transpose_b ? 't' : 'n');
+}
 
 template <>
 void matmul<Device::cpu>(ExecContext& ctx, const MatmulArgs& args) {

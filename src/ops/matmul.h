@@ -19,6 +19,10 @@ struct MatmulArgs {
 };
 void matmul(ExecContext& ctx, const MatmulArgs& args);
 
+// How profiles call a product: `op`, or "matmul 4096x768x16384 tn" where shapes are told apart: m, n, k, and which
+// operands are transposed.
+std::string product_name(const ExecContext& ctx, std::string_view op, const MatmulArgs& args);
+
 // What one device's library does. cpu: fp32 throughout, no addend. cuda: the bias has c's dtype.
 template <Device D>
 void matmul(ExecContext& ctx, const MatmulArgs& args);

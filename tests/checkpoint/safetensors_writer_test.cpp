@@ -17,7 +17,6 @@ constexpr bool kThreadSanitizer = true;
 constexpr bool kThreadSanitizer = false;
 #endif
 
-
 class SafeTensorsWriterTest : public StoreTest {
  protected:
   FileRecord write(const std::vector<NamedTensor>& tensors, FileOps& ops = real_file_ops()) {

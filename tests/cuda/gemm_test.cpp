@@ -111,6 +111,103 @@ TEST_F(gemm_cuda, TunedProductsAreRightAndTheirAlgorithmsKept) {
   expect_rounded(download(again, product.c), 1);
 }
 
+// The tanh GELU and its slope; the library's own tanh may be good to 11 bits only.
+float gelu(float x) { return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x))); }
+float gelu_slope(float x) {
+  const float t = std::tanh(0.79788456f * (x + 0.044715f * x * x * x));
+  return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456f * (1 + 3 * 0.044715f * x * x);
+}
+void expect_near(const std::vector<float>& actual, const std::vector<float>& wanted, float scale, const char* what) {
+  ASSERT_EQ(actual.size(), wanted.size());
+  for (size_t i = 0; i < actual.size(); ++i)
+    ASSERT_NEAR(actual[i], wanted[i], 0.008f * std::fabs(wanted[i]) + 0.004f * scale) << what << " " << i;
+}
+
+TEST_F(gemm_cuda, GeluInAProductGivesBothSidesOfIt) {
+  Engine engine(EngineOptions{});
+  for (bool with_bias : {false, true}) {
+    GemmCall product{.a = a_,
+                     .b = b_,
+                     .c = upload(kM, kN, 3),
+                     .transpose_b = true,
+                     .epilogue = GemmEpilogue::gelu,
+                     .aux = upload(kM, kN, 4)};
+    std::vector<float> x = expected(0);
+    if (with_bias) {
+      product.bias = upload(1, kN, 5).reshape({kN});
+      const std::vector<Bf16> bias = values(kN, 5);
+      for (size_t i = 0; i < x.size(); ++i) x[i] += static_cast<float>(bias[i % kN]);
+    }
+    engine.gemm().run(product);
+    std::vector<float> y;
+    for (float value : x) y.push_back(gelu(value));
+    expect_near(download(engine, product.aux), x, 1, "x");
+    expect_near(download(engine, product.c), y, 1, "y");
+  }
+}
+
+TEST_F(gemm_cuda, GeluGradientInAProduct) {
+  Engine engine(EngineOptions{});
+  const GemmCall product{.a = a_,
+                         .b = b_,
+                         .c = upload(kM, kN, 3),
+                         .transpose_b = true,
+                         .epilogue = GemmEpilogue::gelu_gradient,
+                         .aux = upload(kM, kN, 4)};
+  engine.gemm().run(product);
+  std::vector<float> dx = expected(0);
+  const std::vector<Bf16> x = values(kM * kN, 4);
+  float most = 0;
+  for (size_t i = 0; i < dx.size(); ++i) {
+    most = std::max(most, std::fabs(dx[i]));
+    dx[i] *= gelu_slope(static_cast<float>(x[i]));
+  }
+  expect_near(download(engine, product.c), dx, most, "dx");
+  EXPECT_EQ(download(engine, product.aux), download(engine, upload(kM, kN, 4)));
+}
+
+// The answer is found by running both, kept, and the same for whoever reads the cache.
+TEST_F(gemm_cuda, AnEpilogueIsChosenByTheClockAndTheChoiceKept) {
+  const GemmCall product{.a = a_,
+                         .b = b_,
+                         .c = upload(kM, kN, 3),
+                         .transpose_b = true,
+                         .epilogue = GemmEpilogue::gelu,
+                         .aux = upload(kM, kN, 4)};
+  int runs = 0;
+  const DeviceMemory much(size_t{256} << 20);
+  const auto slow = [&](const Engine& engine) {
+    return [&] {
+      ++runs;
+      check(cudaMemsetAsync(much.bytes().data(), 0, much.bytes().size(), engine.stream()), "work");
+    };
+  };
+  {
+    Engine untimed(EngineOptions{});
+    EXPECT_FALSE(untimed.gemm().prefers(product, slow(untimed)));
+    EXPECT_EQ(runs, 0);
+  }
+  {
+    Engine engine({.autotune = true, .tuning_cache = cache_.string()});
+    EXPECT_TRUE(engine.gemm().prefers(product, slow(engine)));
+    EXPECT_GT(runs, 1);
+    GemmCall with_nothing_to_beat = product;
+    with_nothing_to_beat.sums_follow = true;
+    EXPECT_FALSE(engine.gemm().prefers(with_nothing_to_beat, [] {}));
+  }
+  runs = 0;
+  Engine again({.autotune = true, .tuning_cache = cache_.string()});
+  EXPECT_TRUE(again.gemm().prefers(product, slow(again)));
+  EXPECT_EQ(runs, 0);
+  GemmCall deterministic = product;
+  deterministic.deterministic = true;
+  EXPECT_FALSE(again.gemm().prefers(deterministic, slow(again)));
+  again.gemm().run(product);
+  std::vector<float> y;
+  for (float value : expected(0)) y.push_back(gelu(value));
+  expect_near(download(again, product.c), y, 1, "y");
+}
+
 TEST_F(gemm_cuda, ProductsCanBeCapturedOncePlanned) {
   Engine engine(EngineOptions{});
   const GemmCall product = call(1, false);

@@ -161,8 +161,8 @@ TEST_P(LayerTest, MlpOfEachActivation) {
       layer.forward(p, Operand(x), saved, y);
     };
     const auto backward = [&] {
-      layer.backward(p, saved, dy, dx);
-      layer.backward_weight(p, Operand(x), saved);
+      const ArenaScope scope(ctx_.scratch);
+      layer.up().backward_weight(p, Operand(x), layer.backward(p, saved, dy, dx));
     };
     expect_all_gradients(forward, backward, y, dy, x, dx);
   }

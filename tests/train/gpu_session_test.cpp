@@ -141,6 +141,23 @@ TEST_P(GpuSession, EveryOptimisationOffTrains) {
   for (const char* mode : {"off", "default", "reduce-overhead"}) {
     expect_learns(with([&](RunConfig& c) { c.compile.mode = mode; }), mode);
   }
+  for (const char* policy : {"none", "cheap", "block"}) {
+    if (GetParam() != "gpt2") break;  // only its GELU may be part of products
+    expect_learns(with([&](RunConfig& c) {
+                    c.compile.mode = "max-autotune";
+                    c.compile.cache = testing::TempDir() + "gpu_session_tuning";
+                    c.machine.save_policy = policy;
+                  }),
+                  std::string("max-autotune, ") + policy);
+    expect_learns(with([&](RunConfig& c) {
+                    c.compile.mode = "max-autotune";
+                    c.compile.cache = testing::TempDir() + "gpu_session_tuning";
+                    c.machine.save_policy = policy;
+                    c.model.bias = false;
+                    c.model.dropout = 0.1;
+                  }),
+                  std::string("no biases, ") + policy);
+  }
   expect_learns(with([](RunConfig& c) { c.optimizer.fused = false; }), "plain adamw");
   expect_learns(with([](RunConfig& c) { c.machine.deterministic = true; }), "deterministic");
   expect_learns(with([](RunConfig& c) { c.optimizer.clip = 0; }), "no clipping");

@@ -77,9 +77,9 @@ TEST_F(TrainerTest, ModelsWithoutBiasesAreFilesWithZeros) {
 
   const Checkpoint checkpoint = CheckpointStore(folder_.path() / "whole").newest().value();
   const SafeTensors& file = checkpoint.tensors(kModelFile);
-  for (const char* name : {"transformer.h.0.ln_1", "transformer.h.0.attn.c_attn", "transformer.h.1.attn.c_proj",
-                           "transformer.h.1.ln_2", "transformer.h.0.mlp.c_fc", "transformer.h.1.mlp.c_proj",
-                           "transformer.ln_f"}) {
+  for (const char* name :
+       {"transformer.h.0.ln_1", "transformer.h.0.attn.c_attn", "transformer.h.1.attn.c_proj", "transformer.h.1.ln_2",
+        "transformer.h.0.mlp.c_fc", "transformer.h.1.mlp.c_proj", "transformer.ln_f"}) {
     const TensorView bias = file.at(fmt::format("{}.bias", name)), weight = file.at(fmt::format("{}.weight", name));
     EXPECT_EQ(bias.shape, Shape{weight.cols()}) << name;
     for (int64_t i = 0; i < bias.numel(); ++i) ASSERT_EQ(bias.ptr<float>()[i], 0.0f) << name;

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where nothing was timed it is the product and the activation, bit for bit; the kernels of a GPU's library are tested
+// in cuda/gemm_test.cpp.
+#include "ops/matmul_gelu.h"
+
+#include "ops/activation.h"
+#include "ops/matmul.h"
+#include "support/op_test.h"
+
+namespace gradmill::test {
+namespace {
+
+constexpr int64_t kN = 37, kK = 24, kF = 40;
+
+class MatmulGeluTest : public OpTest {
+ protected:
+  TensorView matrix(int64_t rows, int64_t cols, uint32_t seed) {
+    return upload(random_values(rows * cols, seed, 1, dtype()), {rows, cols}, dtype());
+  }
+};
+
+TEST_P(MatmulGeluTest, IsItsTwoParts) {
+  for (bool with_bias : {false, true}) {
+    MatmulGeluArgs args{.a = matrix(kN, kK, 1), .b = matrix(kF, kK, 2), .x = matrix(kN, kF, 3), .y = matrix(kN, kF, 4)};
+    if (with_bias) args.bias = upload(random_values(kF, 5, 1, dtype()), {kF}, dtype());
+    matmul_gelu(ctx_, args);
+    const TensorView x = tensor({kN, kF}, dtype()), y = tensor({kN, kF}, dtype());
+    matmul(ctx_, {.a = args.a, .b = args.b, .c = x, .transpose_b = true, .bias = args.bias});
+    activation_forward(ctx_, {.kind = Activation::gelu_tanh, .x = x, .y = Operand(y)});
+    expect_same_bits(download(args.x), download(x), "x");
+    expect_same_bits(download(args.y), download(y), "y");
+  }
+}
+
+TEST_P(MatmulGeluTest, BackwardIsItsTwoParts) {
+  const std::vector<float> old = random_values(kF, 9);
+  for (bool with_bias : {false, true}) {
+    MatmulGeluGradArgs args{
+        .a = matrix(kN, kK, 1), .b = matrix(kK, kF, 2), .x = matrix(kN, kF, 3), .dx = tensor({kN, kF}, dtype())};
+    TensorView dbias;
+    if (with_bias) {
+      args.dbias = upload(old, {kF}, DType::fp32);
+      args.bias_beta = 1;
+      dbias = upload(old, {kF}, DType::fp32);
+    }
+    const std::vector<float> values = download(args.x);
+    matmul_gelu_backward(ctx_, args);
+    expect_same_bits(download(args.x), values, "x as it was");
+    const TensorView dy = tensor({kN, kF}, dtype()), dx = tensor({kN, kF}, dtype());
+    matmul(ctx_, {.a = args.a, .b = args.b, .c = dy});
+    activation_backward(
+        ctx_,
+        {.kind = Activation::gelu_tanh, .x = args.x, .dy = dy, .dx = dx, .dbias = dbias, .bias_beta = args.bias_beta});
+    expect_same_bits(download(args.dx), download(dx), "dx");
+    if (with_bias) expect_same_bits(download(args.dbias), download(dbias), "dbias");
+  }
+}
+
+TEST_P(MatmulGeluTest, OnPaperScratchIsAsInTheRun) {
+  const MatmulGeluGradArgs args{.a = matrix(kN, kK, 1),
+                                .b = matrix(kK, kF, 2),
+                                .x = matrix(kN, kF, 3),
+                                .dx = tensor({kN, kF}, dtype()),
+                                .dbias = tensor({kF}, DType::fp32)};
+  matmul_gelu_backward(ctx_, args);
+  ExecContext paper;
+  paper.device = ctx_.device;
+  paper.dry = true;
+  matmul_gelu_backward(paper, args);
+  EXPECT_EQ(paper.scratch.high_water(), ctx_.scratch.high_water());
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, MatmulGeluTest, testing::ValuesIn(all_cases()), case_name);
+
+}  // namespace
+}  // namespace gradmill::test
