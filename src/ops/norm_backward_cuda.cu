@@ -50,23 +50,37 @@ struct RowGradient {
   }
 };
 
-// Adds the rows' sums of a block in order: those of pack p of all threads at a time, in a `tile` of kSize floats a
-// thread.
+// Writes a block's sums over its rows: first the rows of a warp are added, then the warps' (or, of wider rows, groups')
+// in order. `tile` has room for 4 bytes an element of every thread, and the block has passed a barrier since it was
+// used.
 template <int kLanes, int kPacks, int kSize>
 __device__ void write_partials(const float (&sums)[kPacks][kSize], int cols, float* tile, float* out) {
-  constexpr int kColumns = kLanes * kSize, kGroups = kBackwardThreads / kLanes;
+  constexpr int kWidth = kLanes < cuda::kWarpSize ? cuda::kWarpSize : kLanes, kSlots = kBackwardThreads / kWidth;
+  constexpr int kColumns = kLanes * kPacks * kSize;
+  const int thread = static_cast<int>(threadIdx.x);
+  float* slot = tile + thread / kWidth * kColumns;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
+    float total[kSize];
 #pragma unroll
-    for (int i = 0; i < kSize; ++i) tile[static_cast<int>(threadIdx.x) * kSize + i] = sums[p][i];
-    __syncthreads();
-    for (int c = static_cast<int>(threadIdx.x); c < kColumns && p * kColumns + c < cols; c += kBackwardThreads) {
-      float total = 0;
+    for (int i = 0; i < kSize; ++i) {
+      total[i] = sums[p][i];
 #pragma unroll
-      for (int group = 0; group < kGroups; ++group) total += tile[group * kColumns + c];
-      out[p * kColumns + c] = total;
+      for (int lanes = kLanes; lanes < cuda::kWarpSize; lanes *= 2) {
+        total[i] += __shfl_xor_sync(0xffffffffu, total[i], lanes);
+      }
     }
-    __syncthreads();
+    if (thread % kWidth >= kLanes) continue;
+    auto* to = reinterpret_cast<float4*>(slot + (p * kLanes + thread % kLanes) * kSize);
+#pragma unroll
+    for (int i = 0; i < kSize; i += 4) to[i / 4] = make_float4(total[i], total[i + 1], total[i + 2], total[i + 3]);
+  }
+  __syncthreads();
+  for (int c = thread; c < cols; c += kBackwardThreads) {
+    float total = 0;
+#pragma unroll
+    for (int k = 0; k < kSlots; ++k) total += tile[k * kColumns + c];
+    out[c] = total;
   }
 }
 
@@ -90,139 +104,186 @@ struct Stages {
   }
 };
 
-// A block takes one chunk of rows, its groups of kLanes threads a row each in turn, and keeps the sums of dweight (and
-// dbias, and whatever else RMSNorm does not have: kFull) in registers all the while. 8 bytes a bf16 element leave time
-// for 55 instructions; it takes 20 to 30. While 16 warps work on their rows the next ones are on their way, if there is
-// memory for two `stages`: 86 KB with 896 columns, where an SM's share of the bandwidth needs 25.
+// Bytes on their way from global to shared memory; zeros, and nothing is read, where they are not `there`.
+template <int kBytes>
+__device__ void copy_ahead(void* to, const void* from, bool there) {
+#if __CUDA_ARCH__ >= 800
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(there ? 16 : 0)
+                 : "memory");
+  } else {
+    static_assert(kBytes == 4);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(there ? 4 : 0)
+                 : "memory");
+  }
+#else
+  using Word = std::conditional_t<kBytes == 16, int4, int>;
+  *static_cast<Word*>(to) = there ? *static_cast<const Word*>(from) : Word{};
+#endif
+}
+
+// What a kernel is made for. plain: RMSNorm. centred: LayerNorm without biases. full: either, with the sums of biases.
+enum class NormForm : uint8_t { plain, centred, full };
+
+// A block takes one chunk of rows, its groups of kLanes threads a row each in turn, and keeps the sums over rows in
+// registers all the while. While 16 warps work on their rows the next ones are on their way, if there is memory for two
+// `stages`: 86 KB with 896 columns, where an SM's share of the bandwidth needs 25. 8 bytes a bf16 element leave time
+// for 55 instructions if all schedulers issue all the time, and with four warps each they do so half of it: so what the
+// sums over a row leave room for (kKeep) is not read and converted twice, and pointers are moved, not multiplied. That
+// makes 20 instructions an element, 35 with dropout.
 // kMore: y and dropped, if asked for.
-template <class N, int kLanes, int kPacks, bool kFull, bool kMore>
+template <class N, int kLanes, int kPacks, NormForm kForm, bool kMore>
 __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(const BackwardRows<N> args) {
   constexpr int kSize = Packed<N>::kSize, kGroups = kBackwardThreads / kLanes, kSlab = kLanes * kSize;
+  constexpr bool kFull = kForm == NormForm::full, kKeep = !kFull && kPacks * kSize <= 24;
   enum Tensor { kValues, kDy, kResidual };
   extern __shared__ int4 memory[];
   __shared__ float shared[2][2][kBackwardThreads / cuda::kWarpSize];
   __shared__ RowStats row_stats[2][kBackwardThreads];  // a slot for each thread, as in `stages`
   const Stages<kPacks> stages{memory};
   const int begin = static_cast<int>(blockIdx.x) * args.chunk_rows, end = min(begin + args.chunk_rows, args.rows);
-  const int column = column_of<N, kLanes>(0);
+  const int group = static_cast<int>(threadIdx.x) / kLanes, column = column_of<N, kLanes>(0);
   const float scale = 1.0f / static_cast<float>(args.cols);
-  const auto present = [&](int row, int p) { return row < end && column + p * kSlab < args.cols; };
-  const auto fetch = [&](int row, int stage) {
-    const N* values_at = args.sum + row * args.sum_stride + column;
-    const N* dy_at = args.dy + row * args.dy_stride + column;
-    const N* residual_at = args.residual ? args.residual + row * args.residual_stride + column : nullptr;
+  const bool centered = kForm == NormForm::centred || (kFull && args.centered);
+  const auto in_row = [&](int p) { return column + p * kSlab < args.cols; };
+
+  int next_row = begin + group;
+  const N* values_from = args.sum + next_row * args.sum_stride + column;
+  const N* dy_from = args.dy + next_row * args.dy_stride + column;
+  const N* residual_from = args.residual ? args.residual + next_row * args.residual_stride + column : nullptr;
+  const auto fetch_next = [&](int stage) {
+    const bool there = next_row < end;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      if (!present(row, p)) continue;
-      __pipeline_memcpy_async(stages.at(stage, kValues, p), values_at + p * kSlab, sizeof(int4));
-      __pipeline_memcpy_async(stages.at(stage, kDy, p), dy_at + p * kSlab, sizeof(int4));
-      if (residual_at) __pipeline_memcpy_async(stages.at(stage, kResidual, p), residual_at + p * kSlab, sizeof(int4));
+      const bool whole = there && in_row(p);
+      copy_ahead<16>(stages.at(stage, kValues, p), values_from + p * kSlab, whole);
+      copy_ahead<16>(stages.at(stage, kDy, p), dy_from + p * kSlab, whole);
+      if (args.residual) copy_ahead<16>(stages.at(stage, kResidual, p), residual_from + p * kSlab, whole);
     }
     RowStats& stats = row_stats[stage][threadIdx.x];
-    if (row < end) __pipeline_memcpy_async(&stats.rstd, args.rstd + row, sizeof(float));
-    if (kFull && args.centered && row < end) __pipeline_memcpy_async(&stats.mean, args.mean + row, sizeof(float));
+    copy_ahead<4>(&stats.rstd, args.rstd + next_row, there);
+    if (centered) copy_ahead<4>(&stats.mean, args.mean + next_row, there);
     __pipeline_commit();
+    next_row += kGroups;
+    values_from += kGroups * args.sum_stride;
+    dy_from += kGroups * args.dy_stride;
+    residual_from += kGroups * args.residual_stride;
   };
-  const int group = static_cast<int>(threadIdx.x) / kLanes;
-  if (args.two_stages) fetch(begin + group, 0);
+  if (args.two_stages) fetch_next(0);
 
   float gain[kPacks][kSize] = {}, dweight[kPacks][kSize] = {}, dbias[kPacks][kSize] = {};
   constexpr bool kKeepGain = !kFull && !kMore;  // else registers are short, and the L1 cache has the weight
-  const auto weight_of = [&](int p) { return Packed<N>::load(args.weight + column + p * kSlab); };
+  const auto weight_of = [&](int p) { return in_row(p) ? Packed<N>::load(args.weight + column + p * kSlab) : Packed<N>{}; };
   if constexpr (kKeepGain) {
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      if (column + p * kSlab >= args.cols) continue;
       const Packed<N> weight = weight_of(p);
 #pragma unroll
       for (int i = 0; i < kSize; ++i) gain[p][i] = weight[i] + args.weight_offset;
     }
   }
+  cuda::DropoutRule rule;
+  if constexpr (kMore && kKeep) {
+    if (args.dropped) rule = cuda::DropoutRule(*args.scalars, args.dropout_site);
+  }
   int turn = 0;
   for (int first = begin; first < end; first += kGroups, turn ^= 1) {
     const int row = first + group, stage = args.two_stages ? turn : 0;
-    fetch(args.two_stages ? row + kGroups : row, args.two_stages ? turn ^ 1 : 0);
+    const bool there = row < end;
+    fetch_next(args.two_stages ? turn ^ 1 : 0);
     if (args.two_stages) {
       __pipeline_wait_prior(1);
     } else {
       __pipeline_wait_prior(0);
     }
-    RowStats stats{0, 0};
-    if (row < end) {
-      const RowStats& fetched = row_stats[stage][threadIdx.x];
-      stats = {kFull && args.centered ? fetched.mean : 0.0f, fetched.rstd};
-    }
-    const auto centred = [&](const Packed<N>& values, int i) { return kFull ? values[i] - stats.mean : values[i]; };
+    const RowStats& fetched = row_stats[stage][threadIdx.x];
+    const RowStats stats{centered ? fetched.mean : 0.0f, fetched.rstd};
+    const auto centre = [&](float value) { return kForm == NormForm::plain ? value : value - stats.mean; };
 
-    float mean_g = 0, mean_gn = 0;  // sums, until they are scaled
+    float g[kPacks][kSize], centred[kPacks][kSize];  // of the row, where kKeep
+    float mean_g = 0, mean_gn = 0;                   // sums, until they are scaled
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      Packed<N> values = {}, dy = {}, weight = {};  // a missing pack adds 0
-      const auto gain_at = [&](int i) { return kKeepGain ? gain[p][i] : weight[i] + args.weight_offset; };
-      if (present(row, p)) {
-        if constexpr (!kKeepGain) weight = weight_of(p);
-        values = stages.template load<N>(stage, kValues, p);
-        dy = stages.template load<N>(stage, kDy, p);
-      }
+      const auto values = stages.template load<N>(stage, kValues, p), dy = stages.template load<N>(stage, kDy, p);
+      Packed<N> weight = {};
+      if constexpr (!kKeepGain) weight = weight_of(p);
 #pragma unroll
       for (int i = 0; i < kSize; ++i) {
-        const float normal = centred(values, i) * stats.rstd, grad = dy[i];
-        const float g = grad * gain_at(i);
-        mean_gn = fmaf(g, normal, mean_gn);
+        centred[p][i] = centre(values[i]);
+        const float normal = centred[p][i] * stats.rstd, grad = dy[i];
+        g[p][i] = grad * (kKeepGain ? gain[p][i] : weight[i] + args.weight_offset);
+        mean_gn = fmaf(g[p][i], normal, mean_gn);
         dweight[p][i] = fmaf(grad, normal, dweight[p][i]);
-        if constexpr (!kFull) continue;
-        mean_g = __fadd_rn(mean_g, g);
-        dbias[p][i] += grad;
+        if constexpr (kForm != NormForm::plain) mean_g = __fadd_rn(mean_g, g[p][i]);
+        if constexpr (kFull) dbias[p][i] += grad;
       }
     }
     // Two buffers in turn: whoever writes one again has passed a barrier behind all its readers.
-    mean_g = kFull && args.centered ? row_sum<kLanes>(mean_g, shared[turn][0]) * scale : 0.0f;
+    mean_g = centered ? row_sum<kLanes>(mean_g, shared[turn][0]) * scale : 0.0f;
     mean_gn = row_sum<kLanes>(mean_gn, shared[turn][1]) * scale;
     const RowGradient gradient(stats.rstd, mean_g, mean_gn);
-    // Packs are read again: to keep them converted to fp32 would take more registers than there are.
-    asm volatile("" ::: "memory");
+    // Else packs are read again: to keep them converted to fp32 would take more registers than there are.
+    if constexpr (!kKeep) asm volatile("" ::: "memory");
     N* dx_at = args.dx + row * args.dx_stride + column;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      if (!present(row, p)) continue;
-      const auto values = stages.template load<N>(stage, kValues, p), dy = stages.template load<N>(stage, kDy, p);
-      Packed<N> residual = {}, weight = {};
-      if constexpr (!kKeepGain) weight = weight_of(p);
-      const auto gain_at = [&](int i) { return kKeepGain ? gain[p][i] : weight[i] + args.weight_offset; };
+      if (!there || !in_row(p)) continue;
+      if constexpr (!kKeep) {
+        const auto values = stages.template load<N>(stage, kValues, p), dy = stages.template load<N>(stage, kDy, p);
+        Packed<N> weight = {};
+        if constexpr (!kKeepGain) weight = weight_of(p);
+#pragma unroll
+        for (int i = 0; i < kSize; ++i) {
+          centred[p][i] = centre(values[i]);
+          g[p][i] = dy[i] * (kKeepGain ? gain[p][i] : weight[i] + args.weight_offset);
+        }
+      }
+      Packed<N> residual = {};
       if (args.residual) residual = stages.template load<N>(stage, kResidual, p);
-      const auto dx =
-          Packed<N>::of([&](int i) { return gradient(residual[i], dy[i] * gain_at(i), centred(values, i)); });
+      const auto dx = Packed<N>::of([&](int i) { return gradient(residual[i], g[p][i], centred[p][i]); });
       dx.store(dx_at + p * kSlab);
-      if (kMore && args.dropped) stages.store(stage, kDy, p, dx);
+      if constexpr (!kMore) continue;
+      if (args.dropped == nullptr) continue;
+      if constexpr (kKeep) {
+        const int at = column + p * kSlab;
+        dropped(rule, dx, row, at).store(args.dropped + row * args.dropped_stride + at);
+      } else {
+        stages.store(stage, kDy, p, dx);
+      }
     }
     if constexpr (kMore) {
-      N* y_at = args.y + row * args.y_stride + column;
+      if (!there) continue;
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
-        if (args.y == nullptr || !present(row, p)) continue;
-        const N* bias = args.bias ? args.bias + column + p * kSlab : nullptr;
+        if (args.y == nullptr || !in_row(p)) continue;
+        const int at = column + p * kSlab;
         const Packed<N> weight = weight_of(p);
         normalised(
             stages.template load<N>(stage, kValues, p), stats, [&](int i) { return weight[i] + args.weight_offset; },
-            bias)
-            .store(y_at + p * kSlab);
+            args.bias ? args.bias + at : nullptr)
+            .store(args.y + row * args.y_stride + at);
       }
-      if (args.dropped == nullptr || row >= end) continue;
-      const cuda::DropoutRule rule(*args.scalars, args.dropout_site);
-      N* dropped_at = args.dropped + row * args.dropped_stride + column;
+      if (kKeep || args.dropped == nullptr) continue;
+      const cuda::DropoutRule row_rule(*args.scalars, args.dropout_site);
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
-        if (!present(row, p)) continue;
-        const auto dx = stages.template load<N>(stage, kDy, p);
-        dropped(rule, dx, row, column + p * kSlab).store(dropped_at + p * kSlab);
+        if (!in_row(p)) continue;
+        const int at = column + p * kSlab;
+        dropped(row_rule, stages.template load<N>(stage, kDy, p), row, at)
+            .store(args.dropped + row * args.dropped_stride + at);
       }
     }
   }
+  __pipeline_wait_prior(0);
   __syncthreads();  // from here on the stages' memory is the sums'
   float* tile = reinterpret_cast<float*>(memory);
   const int64_t offset = int64_t{blockIdx.x} * args.cols;
   if (args.dweight) write_partials<kLanes>(dweight, args.cols, tile, args.dweight + offset);
-  if (kFull && args.dbias) write_partials<kLanes>(dbias, args.cols, tile, args.dbias + offset);
+  if (kFull && args.dbias) {
+    __syncthreads();
+    write_partials<kLanes>(dbias, args.cols, tile, args.dbias + offset);
+  }
 }
 
 // Any width and alignment: a block walks the rows of its chunk one by one, its sums in memory.
@@ -270,19 +331,20 @@ __global__ void __launch_bounds__(kAnyThreads) norm_backward_any_kernel(const Ba
   }
 }
 
-// LayerNorm's sums of four packs would not fit the registers.
+// The sums of biases of four packs would not fit the registers.
 constexpr int kMostFullPacks = 3;
 
 template <class N, int kLanes, int kPacks>
-auto backward_kernel(bool full, bool more) {
+auto backward_kernel(NormForm form, bool more) {
+  const auto of_form = [&]<NormForm kForm>() {
+    return more ? norm_backward_kernel<N, kLanes, kPacks, kForm, true>
+                : norm_backward_kernel<N, kLanes, kPacks, kForm, false>;
+  };
   if constexpr (kPacks <= kMostFullPacks) {
-    if (full) {
-      return more ? norm_backward_kernel<N, kLanes, kPacks, true, true>
-                  : norm_backward_kernel<N, kLanes, kPacks, true, false>;
-    }
+    if (form == NormForm::full) return of_form.template operator()<NormForm::full>();
   }
-  return more ? norm_backward_kernel<N, kLanes, kPacks, false, true>
-              : norm_backward_kernel<N, kLanes, kPacks, false, false>;
+  return form == NormForm::centred ? of_form.template operator()<NormForm::centred>()
+                                   : of_form.template operator()<NormForm::plain>();
 }
 
 }  // namespace
@@ -323,15 +385,16 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView&
   const bool packed = aligned<T>(args.sum) && aligned<T>(args.dy) && aligned<T>(args.dresidual) &&
                       aligned<T>(args.dx) && aligned<T>(args.weight) && aligned<T>(args.y.plain) &&
                       aligned<T>(args.bias) && aligned<T>(args.dropped);
-  const bool full = rows.centered || rows.dbias, more = rows.y || rows.dropped;
+  const NormForm form = rows.dbias ? NormForm::full : rows.centered ? NormForm::centred : NormForm::plain;
+  const bool more = rows.y || rows.dropped;
   const size_t limit = cuda::shared_limit(ctx.device.compute_capability) - 2 * kBackwardThreads * sizeof(RowStats);
-  const int most = std::min(full ? kMostFullPacks : 4, static_cast<int>(limit / Stages<1>::kBytes));
+  const int most = std::min(form == NormForm::full ? kMostFullPacks : 4, static_cast<int>(limit / Stages<1>::kBytes));
   const auto run = [&]<int kLanes, int kPacks>() {
     constexpr size_t kBytes = Stages<kPacks>::kBytes;
     rows.two_stages = 2 * kBytes <= limit;
     const size_t bytes = rows.two_stages ? 2 * kBytes : kBytes;
     cuda::launch(cuda::LaunchConfig{grid, dim3(kBackwardThreads), cuda::stream_of(ctx), bytes},
-                 backward_kernel<N, kLanes, kPacks>(full, more), rows);
+                 backward_kernel<N, kLanes, kPacks>(form, more), rows);
   };
   const bool done = packed && with_row_shape(size / Packed<N>::kSize, most, run);
   if (!done) {
