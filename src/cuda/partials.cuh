@@ -22,9 +22,9 @@ namespace {
 // A block has 32 columns. Each of its warps adds every 32nd row of partials, a line at a time; then each warp adds what
 // the warps have for one column.
 __global__ void __launch_bounds__(1024)
-    add_partials_kernel(PartialSums first, PartialSums second, int64_t count, int64_t size) {
+    add_partials_kernel(PartialSums first, PartialSums second, PartialSums third, int64_t count, int64_t size) {
   __shared__ float sums[kWarpSize][kWarpSize + 1];
-  const PartialSums job = blockIdx.y == 0 ? first : second;
+  const PartialSums job = blockIdx.y == 0 ? first : blockIdx.y == 1 ? second : third;
   const int lane = static_cast<int>(threadIdx.x), warp = static_cast<int>(threadIdx.y);
   const int64_t begin = int64_t{blockIdx.x} * kWarpSize;
   float sum = 0;
@@ -39,12 +39,17 @@ __global__ void __launch_bounds__(1024)
   if (lane == 0 && column < size) job.out[column] = job.beta == 0 ? total : total + job.beta * job.out[column];
 }
 
-// One launch for both sums of a row reduction: there are microseconds to lose here, the data is small.
-inline void add_partials(cudaStream_t stream, int64_t count, int64_t size, PartialSums first, PartialSums second = {}) {
+// One launch for all sums of a row reduction: there are microseconds to lose here, the data is small.
+inline void add_partials(cudaStream_t stream, int64_t count, int64_t size, PartialSums first, PartialSums second = {},
+                         PartialSums third = {}) {
+  if (second.out == nullptr) std::swap(second, third);
   if (first.out == nullptr) std::swap(first, second);
+  if (second.out == nullptr) std::swap(second, third);
   if (first.out == nullptr || size == 0) return;
-  const dim3 grid(static_cast<unsigned>((size + kWarpSize - 1) / kWarpSize), second.out == nullptr ? 1 : 2);
-  launch(LaunchConfig{grid, dim3(kWarpSize, kWarpSize), stream}, add_partials_kernel, first, second, count, size);
+  const unsigned jobs = third.out != nullptr ? 3 : second.out != nullptr ? 2 : 1;
+  const dim3 grid(static_cast<unsigned>((size + kWarpSize - 1) / kWarpSize), jobs);
+  launch(LaunchConfig{grid, dim3(kWarpSize, kWarpSize), stream}, add_partials_kernel, first, second, third, count,
+         size);
 }
 
 }  // namespace

@@ -74,11 +74,9 @@ Transformer::Transformer(TransformerSpec spec) : spec_(std::move(spec)) {
                                    .init_std = spec_.init_std,
                                    .dropout = spec_.dropout});
   for (int64_t layer = 0; layer < spec_.layers; ++layer) blocks_.emplace_back(params_, block_options(spec_, layer));
-  final_norm_ = Norm(params_, {.name = "norm",
-                               .kind = spec_.norm,
-                               .width = spec_.width,
-                               .eps = spec_.norm_eps,
-                               .bias = spec_.norm_bias});
+  final_norm_ =
+      Norm(params_,
+           {.name = "norm", .kind = spec_.norm, .width = spec_.width, .eps = spec_.norm_eps, .bias = spec_.norm_bias});
   head_ = LmHead(params_, {.name = "head",
                            .width = spec_.width,
                            .vocab = spec_.vocab,
@@ -142,12 +140,16 @@ void Transformer::forward(Pass& pass, const TensorView& tokens, Activations& kep
 
 void Transformer::backward(Pass& pass, const TensorView& tokens, const Activations& kept,
                            const StreamGrad& grad) const {
-  final_norm_.backward(
-      pass,
-      {.sum = kept.x, .stats = kept.stats, .dy = grad.dx, .dx = grad.dx, .dropped = grad.dropped, .drop = kept.drop});
+  final_norm_.backward(pass, {.sum = kept.x,
+                              .stats = kept.stats,
+                              .dy = grad.dx,
+                              .dx = grad.dx,
+                              .dropped = grad.dropped,
+                              .drop = kept.drop,
+                              .branch_bias = blocks_.back().last_bias()});
   for (size_t layer = blocks_.size(); layer-- > 0;) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
-    blocks_[layer].backward(pass, kept.blocks[layer], grad);
+    blocks_[layer].backward(pass, kept.blocks[layer], grad, layer > 0 ? blocks_[layer - 1].last_bias() : kNoParam);
   }
   embedding_.backward(pass, tokens, grad.dx);
 }

@@ -109,7 +109,6 @@ void SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const Tenso
   const int64_t qk_width = q_width_ + kv_width_;
   const TensorView dout = pass.scratch({dy.rows(), q_width_}, "d out");
   out_.backward_weight(pass, Operand(saved.out), dy);
-  out_.backward_bias(pass, dy);
   out_.backward_input(pass, dy, dout);
   attention_backward(pass.ctx, {.forward = attention_args(pass, saved),
                                 .dout = dout,

@@ -52,8 +52,9 @@ class SelfAttention {
   // y (N, C) = attention(x). Slots that the policy does not keep live in scratch until the caller's scope ends. With
   // saved.cache, the rows' keys and values join it at pass.seq.positions, and queries see what it holds.
   void forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const;
-  // dx (N, C) and dqkv (like saved.qkv) from dy: all but the gradient of the projection's weight, which the caller adds
-  // when it has x: qkv().backward_weight(pass, x, dqkv).
+  // dx (N, C) and dqkv (like saved.qkv) from dy: all but the gradients of the projection's weight, which the caller
+  // adds when it has x: qkv().backward_weight(pass, x, dqkv), and of out's bias, which who makes dy can add up on the
+  // way: out().backward_bias(pass, dy).
   void backward(Pass& pass, const AttentionSaved& saved, const TensorView& dy, const TensorView& dqkv,
                 const TensorView& dx) const;
 

@@ -77,7 +77,6 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy
     if (again.defined()) hidden = again;
   }
   down_.backward_weight(pass, Operand(hidden), dy);
-  down_.backward_bias(pass, dy);
   up_.backward_input(pass, dgate_up, dx);
   return dgate_up;
 }

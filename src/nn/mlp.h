@@ -33,7 +33,8 @@ class Mlp {
   // The part that the backward needs: gate_up and hidden.
   void forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const;
   void forward(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& y) const;
-  // All but the gradient of up's weight, which the caller adds when it has x: up().backward_weight(pass, x, result).
+  // All but the gradients of up's weight, which the caller adds when it has x: up().backward_weight(pass, x, result),
+  // and of down's bias, which who makes dy can add up on the way: down().backward_bias(pass, dy).
   // The result is the gradient of gate_up: over it, or in scratch until the caller's scope ends.
   TensorView backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx) const;
 

@@ -35,6 +35,7 @@ void Norm::forward(Pass& pass, const TensorView& x, const TensorView& delta, con
 
 void Norm::backward(Pass& pass, const Backward& call) const {
   const auto weight = pass.grads->write(weight_), bias = pass.grads->write(bias_);
+  const auto branch = pass.grads->write(call.branch_bias);
   norm_backward(pass.ctx, {.kind = kind_,
                            .sum = call.sum,
                            .mean = call.stats.mean,
@@ -50,7 +51,9 @@ void Norm::backward(Pass& pass, const Backward& call) const {
                            .y = Operand(call.y),
                            .bias = bias_ == kNoParam ? TensorView{} : pass.weights[bias_],
                            .dropped = call.drop.on ? call.dropped : TensorView{},
-                           .dropout_site = call.drop.site});
+                           .dropout_site = call.drop.site,
+                           .dbranch_bias = branch.grad,
+                           .branch_beta = branch.beta});
 }
 
 }  // namespace gradmill

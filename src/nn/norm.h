@@ -41,11 +41,12 @@ class Norm {
     TensorView sum;
     NormStats stats;
     TensorView dy;
-    TensorView dresidual;  // or undefined
-    TensorView dx;         // out: dresidual + norm'(dy); may be either of them
-    TensorView y;          // out: the forward's output again, or undefined
-    TensorView dropped;    // out: drop(dx), the gradient of delta, or undefined
-    Drop drop;             // as the forward had it
+    TensorView dresidual;            // or undefined
+    TensorView dx;                   // out: dresidual + norm'(dy); may be either of them
+    TensorView y;                    // out: the forward's output again, or undefined
+    TensorView dropped;              // out: drop(dx), the gradient of delta, or undefined
+    Drop drop;                       // as the forward had it
+    ParamId branch_bias = kNoParam;  // of the linear layer that made delta: it collects the gradient of delta
   };
   void backward(Pass& pass, const Backward& call) const;
 

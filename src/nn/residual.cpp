@@ -74,11 +74,12 @@ void Block::backward_mlp(Pass& pass, const BlockSaved& saved, const StreamGrad& 
                          .dx = grad.dx,
                          .y = again,
                          .dropped = grad.dropped,
-                         .drop = drop(pass, 0)});
+                         .drop = drop(pass, 0),
+                         .branch_bias = attention_.out().bias()});
   mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n2), dgate_up);
 }
 
-void Block::backward_attention(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const {
+void Block::backward_attention(Pass& pass, const BlockSaved& saved, const StreamGrad& grad, ParamId bias_before) const {
   const ArenaScope scope(pass.ctx.scratch);
   const TensorView dn1 = pass.scratch(grad.dx.shape, "d norm1");
   const TensorView dqkv = pass.scratch(saved.attention.qkv.shape, "d qkv");
@@ -91,16 +92,17 @@ void Block::backward_attention(Pass& pass, const BlockSaved& saved, const Stream
                          .dx = grad.dx,
                          .y = again,
                          .dropped = grad.dropped,
-                         .drop = saved.drop});
+                         .drop = saved.drop,
+                         .branch_bias = bias_before});
   attention_.qkv().backward_weight(pass, Operand(again.defined() ? again : saved.n1), dqkv);
 }
 
-void Block::backward(Pass& pass, const BlockSaved& kept, const StreamGrad& grad) const {
+void Block::backward(Pass& pass, const BlockSaved& kept, const StreamGrad& grad, ParamId bias_before) const {
   const ArenaScope scope(pass.ctx.scratch);
   BlockSaved saved = kept;
   if (!pass.policy.keeps(Slot::qkv)) rerun(pass, saved);
   backward_mlp(pass, saved, grad);
-  backward_attention(pass, saved, grad);
+  backward_attention(pass, saved, grad, bias_before);
 }
 
 }  // namespace gradmill

@@ -60,8 +60,11 @@ class Block {
   const Mlp& mlp() const { return mlp_; }
 
   void forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, BlockSaved& saved) const;
-  // `grad`, the gradient of the stream after the block, becomes the one before it.
-  void backward(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const;
+  // `grad`, the gradient of the stream after the block, becomes the one before it. A bias that ends a branch collects
+  // the gradient that a norm writes: the block collects for `bias_before` (of the block before it, or none), and
+  // whoever made `grad` has collected for last_bias().
+  void backward(Pass& pass, const BlockSaved& saved, const StreamGrad& grad, ParamId bias_before) const;
+  ParamId last_bias() const { return mlp_.down().bias(); }
 
  private:
   void forward_attention(Pass& pass, const Stream& stream, const TensorView& delta, BlockSaved& saved) const;
@@ -71,7 +74,7 @@ class Block {
   // Of the attention's output (0) or the MLP's (1).
   Drop drop(const Pass& pass, uint32_t branch) const { return {dropout_ && pass.training(), dropout_site_ + branch}; }
   void backward_mlp(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const;
-  void backward_attention(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const;
+  void backward_attention(Pass& pass, const BlockSaved& saved, const StreamGrad& grad, ParamId bias_before) const;
 
   Norm norm1_, norm2_;
   SelfAttention attention_;

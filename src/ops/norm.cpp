@@ -2,6 +2,7 @@
 // Norms: validation, cost, scratch and dispatch.
 #include "ops/norm.h"
 
+#include "ops/bias_grad.h"
 #include "ops/dropout.h"
 #include "ops/row_chunks.h"
 
@@ -56,16 +57,23 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args) {
                        .y = args.y,
                        .weight_offset = args.weight_offset});
   }
-  const ArenaScope scope(ctx.scratch);
-  const RowChunks chunks = row_chunks(args.sum.rows(), ctx.device, 1, 1);
-  const TensorView partials = ctx.alloc_scratch({2, chunks.count, args.sum.cols()}, DType::fp32, "norm partials");
-  double tensors = args.dresidual.defined() ? 4 : 3;
-  if (in_one) tensors += (args.y.plain.defined() ? 1 : 0) + (args.dropped.defined() ? 1 : 0);
-  const OpCost cost{.flops = 14 * double(args.sum.numel()), .bytes = tensors * double(args.sum.bytes())};
-  run_op(ctx, "norm_backward", args.sum.dtype, FloatTypes{}, cost,
-         [&]<Device D, class T>() { norm_backward<D, T>(ctx, args, partials); });
-  if (args.dropped.defined() && !in_one) {
-    dropout(ctx, {.x = args.dx, .y = args.dropped, .site = args.dropout_site});
+  const bool branch = args.dbranch_bias.defined();
+  {
+    const ArenaScope scope(ctx.scratch);
+    const RowChunks chunks = row_chunks(args.sum.rows(), ctx.device, 1, 1);
+    const TensorView partials =
+        ctx.alloc_scratch({in_one && branch ? 3 : 2, chunks.count, args.sum.cols()}, DType::fp32, "norm partials");
+    double tensors = args.dresidual.defined() ? 4 : 3;
+    if (in_one) tensors += (args.y.plain.defined() ? 1 : 0) + (args.dropped.defined() ? 1 : 0);
+    const OpCost cost{.flops = 14 * double(args.sum.numel()), .bytes = tensors * double(args.sum.bytes())};
+    run_op(ctx, "norm_backward", args.sum.dtype, FloatTypes{}, cost,
+           [&]<Device D, class T>() { norm_backward<D, T>(ctx, args, partials); });
+  }
+  if (in_one) return;
+  if (args.dropped.defined()) dropout(ctx, {.x = args.dx, .y = args.dropped, .site = args.dropout_site});
+  if (branch) {
+    const TensorView& dy = args.dropped.defined() ? args.dropped : args.dx;
+    bias_grad(ctx, {.dy = dy, .dbias = args.dbranch_bias, .beta = args.branch_beta});
   }
 }
 

@@ -48,10 +48,15 @@ struct NormGradArgs {
   TensorView bias;     // (C) as in the forward; only y needs it
   TensorView dropped;  // (N, C) out: the dropout op on dx, or undefined
   uint32_t dropout_site = 0;
+  // (C) fp32, or undefined: the column sums of `dropped`, or of dx without it, as stored: what a bias gets that was
+  // added to delta.
+  TensorView dbranch_bias;
+  float branch_beta = 0;
 };
 void norm_backward(ExecContext& ctx, const NormGradArgs& args);
 
-// `partials` (2, chunks, C) fp32 holds each row chunk's part of dweight and dbias.
+// `partials` (2, chunks, C) fp32 holds each row chunk's part of dweight and dbias; on CUDA (3, chunks, C), and
+// dbranch_bias, where that is wanted.
 template <Device D, class T>
 void norm_forward(ExecContext& ctx, const NormArgs& args);
 template <Device D, class T>

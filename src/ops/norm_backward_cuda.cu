@@ -24,7 +24,7 @@ struct BackwardRows {
   int64_t dx_stride;
   const N* weight;
   const float *mean, *rstd;
-  float *dweight, *dbias;  // (chunks, cols), or null
+  float *dweight, *dbias, *dbranch_bias;  // (chunks, cols), or null
   int rows, cols, chunk_rows;
   float weight_offset;
   bool centered, two_stages;
@@ -130,7 +130,7 @@ enum class NormForm : uint8_t { plain, centred, full };
 // registers all the while. While 16 warps work on their rows the next ones are on their way, if there is memory for two
 // `stages`: 86 KB with 896 columns, where an SM's share of the bandwidth needs 25. 8 bytes a bf16 element leave time
 // for 55 instructions if all schedulers issue all the time, and with four warps each they do so half of it: so what the
-// sums over a row leave room for (kKeep) is not read and converted twice, and pointers are moved, not multiplied. That
+// sums over a row leave room for (kKeep) is not read and converted twice, and all tensors share an offset. That
 // makes 20 instructions an element, 35 with dropout.
 // kMore: y and dropped, if asked for.
 template <class N, int kLanes, int kPacks, NormForm kForm, bool kMore>
@@ -148,33 +148,34 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
   const bool centered = kForm == NormForm::centred || (kFull && args.centered);
   const auto in_row = [&](int p) { return column + p * kSlab < args.cols; };
 
-  int next_row = begin + group;
-  const N* values_from = args.sum + next_row * args.sum_stride + column;
-  const N* dy_from = args.dy + next_row * args.dy_stride + column;
-  const N* residual_from = args.residual ? args.residual + next_row * args.residual_stride + column : nullptr;
-  const auto fetch_next = [&](int stage) {
-    const bool there = next_row < end;
+  const int64_t stride = args.sum_stride, step = kGroups * stride;  // the same for all tensors
+  const auto fetch = [&](int row, int64_t at, int stage) {
+    const bool there = row < end;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       const bool whole = there && in_row(p);
-      copy_ahead<16>(stages.at(stage, kValues, p), values_from + p * kSlab, whole);
-      copy_ahead<16>(stages.at(stage, kDy, p), dy_from + p * kSlab, whole);
-      if (args.residual) copy_ahead<16>(stages.at(stage, kResidual, p), residual_from + p * kSlab, whole);
+      copy_ahead<16>(stages.at(stage, kValues, p), args.sum + at + p * kSlab, whole);
+      copy_ahead<16>(stages.at(stage, kDy, p), args.dy + at + p * kSlab, whole);
+      if (args.residual) copy_ahead<16>(stages.at(stage, kResidual, p), args.residual + at + p * kSlab, whole);
     }
     RowStats& stats = row_stats[stage][threadIdx.x];
-    copy_ahead<4>(&stats.rstd, args.rstd + next_row, there);
-    if (centered) copy_ahead<4>(&stats.mean, args.mean + next_row, there);
+    copy_ahead<4>(&stats.rstd, args.rstd + row, there);
+    if (centered) copy_ahead<4>(&stats.mean, args.mean + row, there);
     __pipeline_commit();
-    next_row += kGroups;
-    values_from += kGroups * args.sum_stride;
-    dy_from += kGroups * args.dy_stride;
-    residual_from += kGroups * args.residual_stride;
   };
-  if (args.two_stages) fetch_next(0);
+  int64_t at = (begin + group) * stride + column;
+  if (args.two_stages) fetch(begin + group, at, 0);
 
   float gain[kPacks][kSize] = {}, dweight[kPacks][kSize] = {}, dbias[kPacks][kSize] = {};
+  float dbranch_bias[kPacks][kSize] = {};
+  const auto add_to_branch = [&](int p, const Packed<N>& pack) {
+#pragma unroll
+    for (int i = 0; i < kSize; ++i) dbranch_bias[p][i] += pack[i];
+  };
   constexpr bool kKeepGain = !kFull && !kMore;  // else registers are short, and the L1 cache has the weight
-  const auto weight_of = [&](int p) { return in_row(p) ? Packed<N>::load(args.weight + column + p * kSlab) : Packed<N>{}; };
+  const auto weight_of = [&](int p) {
+    return in_row(p) ? Packed<N>::load(args.weight + column + p * kSlab) : Packed<N>{};
+  };
   if constexpr (kKeepGain) {
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
@@ -188,10 +189,10 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
     if (args.dropped) rule = cuda::DropoutRule(*args.scalars, args.dropout_site);
   }
   int turn = 0;
-  for (int first = begin; first < end; first += kGroups, turn ^= 1) {
+  for (int first = begin; first < end; first += kGroups, at += step, turn ^= 1) {
     const int row = first + group, stage = args.two_stages ? turn : 0;
     const bool there = row < end;
-    fetch_next(args.two_stages ? turn ^ 1 : 0);
+    fetch(args.two_stages ? row + kGroups : row, args.two_stages ? at + step : at, args.two_stages ? turn ^ 1 : 0);
     if (args.two_stages) {
       __pipeline_wait_prior(1);
     } else {
@@ -225,29 +226,29 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
     const RowGradient gradient(stats.rstd, mean_g, mean_gn);
     // Else packs are read again: to keep them converted to fp32 would take more registers than there are.
     if constexpr (!kKeep) asm volatile("" ::: "memory");
-    N* dx_at = args.dx + row * args.dx_stride + column;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       if (!there || !in_row(p)) continue;
+      if constexpr (!kKeep || kForm == NormForm::plain) {  // values as they are stored take half the registers
+        const auto values = stages.template load<N>(stage, kValues, p);
+#pragma unroll
+        for (int i = 0; i < kSize; ++i) centred[p][i] = centre(values[i]);
+      }
       if constexpr (!kKeep) {
-        const auto values = stages.template load<N>(stage, kValues, p), dy = stages.template load<N>(stage, kDy, p);
+        const auto dy = stages.template load<N>(stage, kDy, p);
         Packed<N> weight = {};
         if constexpr (!kKeepGain) weight = weight_of(p);
 #pragma unroll
-        for (int i = 0; i < kSize; ++i) {
-          centred[p][i] = centre(values[i]);
-          g[p][i] = dy[i] * (kKeepGain ? gain[p][i] : weight[i] + args.weight_offset);
-        }
+        for (int i = 0; i < kSize; ++i) g[p][i] = dy[i] * (kKeepGain ? gain[p][i] : weight[i] + args.weight_offset);
       }
       Packed<N> residual = {};
       if (args.residual) residual = stages.template load<N>(stage, kResidual, p);
       const auto dx = Packed<N>::of([&](int i) { return gradient(residual[i], g[p][i], centred[p][i]); });
-      dx.store(dx_at + p * kSlab);
-      if constexpr (!kMore) continue;
-      if (args.dropped == nullptr) continue;
-      if constexpr (kKeep) {
-        const int at = column + p * kSlab;
-        dropped(rule, dx, row, at).store(args.dropped + row * args.dropped_stride + at);
+      dx.store(args.dx + at + p * kSlab);
+      if (!kMore || args.dropped == nullptr) {
+        if constexpr (kFull) add_to_branch(p, dx);
+      } else if constexpr (kKeep) {
+        dropped(rule, dx, row, column + p * kSlab).store(args.dropped + at + p * kSlab);
       } else {
         stages.store(stage, kDy, p, dx);
       }
@@ -257,21 +258,20 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
         if (args.y == nullptr || !in_row(p)) continue;
-        const int at = column + p * kSlab;
         const Packed<N> weight = weight_of(p);
         normalised(
             stages.template load<N>(stage, kValues, p), stats, [&](int i) { return weight[i] + args.weight_offset; },
-            args.bias ? args.bias + at : nullptr)
-            .store(args.y + row * args.y_stride + at);
+            args.bias ? args.bias + column + p * kSlab : nullptr)
+            .store(args.y + at + p * kSlab);
       }
       if (kKeep || args.dropped == nullptr) continue;
       const cuda::DropoutRule row_rule(*args.scalars, args.dropout_site);
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
         if (!in_row(p)) continue;
-        const int at = column + p * kSlab;
-        dropped(row_rule, stages.template load<N>(stage, kDy, p), row, at)
-            .store(args.dropped + row * args.dropped_stride + at);
+        const auto pack = dropped(row_rule, stages.template load<N>(stage, kDy, p), row, column + p * kSlab);
+        pack.store(args.dropped + at + p * kSlab);
+        if constexpr (kFull) add_to_branch(p, pack);
       }
     }
   }
@@ -280,10 +280,11 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
   float* tile = reinterpret_cast<float*>(memory);
   const int64_t offset = int64_t{blockIdx.x} * args.cols;
   if (args.dweight) write_partials<kLanes>(dweight, args.cols, tile, args.dweight + offset);
-  if (kFull && args.dbias) {
-    __syncthreads();
-    write_partials<kLanes>(dbias, args.cols, tile, args.dbias + offset);
-  }
+  if constexpr (!kFull) return;
+  __syncthreads();
+  if (args.dbias) write_partials<kLanes>(dbias, args.cols, tile, args.dbias + offset);
+  __syncthreads();
+  if (args.dbranch_bias) write_partials<kLanes>(dbranch_bias, args.cols, tile, args.dbranch_bias + offset);
 }
 
 // Any width and alignment: a block walks the rows of its chunk one by one, its sums in memory.
@@ -295,6 +296,7 @@ __global__ void __launch_bounds__(kAnyThreads) norm_backward_any_kernel(const Ba
   const int64_t offset = int64_t{blockIdx.x} * args.cols;
   float* dweight = args.dweight ? args.dweight + offset : nullptr;
   float* dbias = args.dbias ? args.dbias + offset : nullptr;
+  float* dbranch_bias = args.dbranch_bias ? args.dbranch_bias + offset : nullptr;
   for (int row = begin; row < end; ++row) {
     const N* values = args.sum + row * args.sum_stride;
     const N* dy = args.dy + row * args.dy_stride;
@@ -322,11 +324,13 @@ __global__ void __launch_bounds__(kAnyThreads) norm_backward_any_kernel(const Ba
     const RowGradient gradient(stats.rstd, mean_g, mean_gn);
     for (int c = threadIdx.x; c < args.cols; c += kAnyThreads) {
       const float residual = args.residual ? cuda::to_float(args.residual[row * args.residual_stride + c]) : 0.0f;
-      const auto dx = Packed<N, 1>::of([&](int) { return gradient(residual, g_at(c), centred_at(c)); });
-      dx.store(args.dx + row * args.dx_stride + c);
-      if (args.dropped == nullptr) continue;
-      const cuda::DropoutRule rule(*args.scalars, args.dropout_site);
-      dropped(rule, dx, row, c).store(args.dropped + row * args.dropped_stride + c);
+      auto branch = Packed<N, 1>::of([&](int) { return gradient(residual, g_at(c), centred_at(c)); });
+      branch.store(args.dx + row * args.dx_stride + c);
+      if (args.dropped) {
+        branch = dropped(cuda::DropoutRule(*args.scalars, args.dropout_site), branch, row, c);
+        branch.store(args.dropped + row * args.dropped_stride + c);
+      }
+      if (dbranch_bias) dbranch_bias[c] = branch[0] + (row == begin ? 0.0f : dbranch_bias[c]);
     }
   }
 }
@@ -367,6 +371,7 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView&
                        .rstd = args.rstd.ptr<float>(),
                        .dweight = args.dweight.defined() ? sums : nullptr,
                        .dbias = args.dbias.defined() ? sums + count * size : nullptr,
+                       .dbranch_bias = args.dbranch_bias.defined() ? sums + 2 * count * size : nullptr,
                        .rows = static_cast<int>(num_rows),
                        .cols = static_cast<int>(size),
                        .chunk_rows = static_cast<int>((num_rows + count - 1) / std::max<int64_t>(count, 1)),
@@ -382,10 +387,17 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView&
                        .dropout_site = args.dropout_site};
   if (num_rows == 0) return;
   const dim3 grid(static_cast<unsigned>(count));
-  const bool packed = aligned<T>(args.sum) && aligned<T>(args.dy) && aligned<T>(args.dresidual) &&
+  const auto strided_alike = [&](const TensorView& view) {
+    return !view.defined() || view.row_stride == args.sum.row_stride;
+  };
+  const bool alike = strided_alike(args.dy) && strided_alike(args.dresidual) && strided_alike(args.dx) &&
+                     strided_alike(args.y.plain) && strided_alike(args.dropped);
+  const bool packed = alike && aligned<T>(args.sum) && aligned<T>(args.dy) && aligned<T>(args.dresidual) &&
                       aligned<T>(args.dx) && aligned<T>(args.weight) && aligned<T>(args.y.plain) &&
                       aligned<T>(args.bias) && aligned<T>(args.dropped);
-  const NormForm form = rows.dbias ? NormForm::full : rows.centered ? NormForm::centred : NormForm::plain;
+  const NormForm form = rows.dbias || rows.dbranch_bias ? NormForm::full
+                        : rows.centered                 ? NormForm::centred
+                                                        : NormForm::plain;
   const bool more = rows.y || rows.dropped;
   const size_t limit = cuda::shared_limit(ctx.device.compute_capability) - 2 * kBackwardThreads * sizeof(RowStats);
   const int most = std::min(form == NormForm::full ? kMostFullPacks : 4, static_cast<int>(limit / Stages<1>::kBytes));
@@ -402,7 +414,8 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView&
   }
   const cuda::PartialSums dweight{rows.dweight, optional<float>(args.dweight), args.weight_beta};
   const cuda::PartialSums dbias{rows.dbias, optional<float>(args.dbias), args.bias_beta};
-  cuda::add_partials(cuda::stream_of(ctx), count, size, dweight, dbias);
+  const cuda::PartialSums branch{rows.dbranch_bias, optional<float>(args.dbranch_bias), args.branch_beta};
+  cuda::add_partials(cuda::stream_of(ctx), count, size, dweight, dbias, branch);
 }
 
 template void norm_backward<Device::cuda, float>(ExecContext&, const NormGradArgs&, const TensorView&);

@@ -140,6 +140,7 @@ TEST_P(LayerTest, SelfAttention) {
         const ArenaScope scope(ctx_.scratch);
         const TensorView dqkv = p.scratch(saved.qkv.shape, "d qkv");
         layer.backward(p, saved, dy, dqkv, dx);
+        layer.out().backward_bias(p, dy);
         layer.qkv().backward_weight(p, Operand(x), dqkv);
       };
       expect_all_gradients(forward, backward, y, dy, x, dx);
@@ -163,6 +164,7 @@ TEST_P(LayerTest, MlpOfEachActivation) {
     const auto backward = [&] {
       const ArenaScope scope(ctx_.scratch);
       layer.up().backward_weight(p, Operand(x), layer.backward(p, saved, dy, dx));
+      layer.down().backward_bias(p, dy);
     };
     expect_all_gradients(forward, backward, y, dy, x, dx);
   }
@@ -217,7 +219,7 @@ TEST_P(LayerTest, BlockWithDropout) {
       dropout(ctx_, {.x = grad.dx, .y = grad.dropped, .site = options.dropout_site + 1});
     }
     expect_all_gradients(
-        forward, [&] { block.backward(p, saved, grad); }, y, dy, x, grad.dx);
+        forward, [&] { block.backward(p, saved, grad, kNoParam); }, y, dy, x, grad.dx);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/norm.h"
 
+#include "ops/bias_grad.h"
 #include "ops/dropout.h"
 #include "support/op_test.h"
 
@@ -309,6 +310,37 @@ TEST_P(NormFusionTest, BackwardGivesTheOutputAgainAndDropsItsGradient) {
       expect_same_bits(download(fused.dweight), download(s.backward.dweight), "dweight");
       expect_same_bits(download(fused.y.plain), download(s.forward.y.plain), "y");
       expect_same_bits(download(fused.dropped), dropped(s.backward.dx, 9), "dropped");
+    }
+  }
+}
+
+// The gradient of a bias in front of the norm is the sum of what was stored, dropped or not; for RMSNorm too.
+TEST_P(NormFusionTest, BackwardCollectsForTheBranchsBias) {
+  for (NormKind kind : {NormKind::rms, NormKind::layer}) {
+    for (const Shape& shape : kShapes) {
+      for (bool drops : {false, true}) {
+        const ArenaScope scope(ctx_.persistent);
+        Problem s = make(kind, dtype(), shape);
+        norm_forward(ctx_, s.forward);
+        s.backward.dresidual = s.forward.x;
+        if (drops) s.backward.dropped = tensor(shape, dtype());
+        s.backward.dropout_site = 9;
+        norm_backward(ctx_, s.backward);
+        NormGradArgs fused = s.backward;
+        fused.dx = tensor(shape, dtype());
+        fused.dweight = tensor({shape[1]}, DType::fp32);
+        if (drops) fused.dropped = tensor(shape, dtype());
+        const std::vector<float> old = random_values(shape[1], 8);
+        fused.dbranch_bias = upload(old, {shape[1]}, DType::fp32);
+        fused.branch_beta = 1;
+        norm_backward(ctx_, fused);
+        expect_reduction(download(fused.dx), download(s.backward.dx), dtype(), 1, 8, "dx");
+        expect_reduction(download(fused.dweight), download(s.backward.dweight), DType::fp32, shape[0], 2, "dweight");
+        const TensorView expected = upload(old, {shape[1]}, DType::fp32);
+        const TensorView stored = drops ? fused.dropped : fused.dx;
+        bias_grad(ctx_, {.dy = stored, .dbias = expected, .beta = 1});
+        expect_reduction(download(fused.dbranch_bias), download(expected), DType::fp32, shape[0], 2, "branch");
+      }
     }
   }
 }
