@@ -1,50 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A transformer from its specification. TransformerSpec says everything that differs between model families; the
-// model only wires layers.
+// A transformer from its specification: the model only wires layers.
 #pragma once
 
 #include <span>
 #include <functional>
 #include <vector>
 
+#include "models/transformer_spec.h"
 #include "nn/embedding.h"
 #include "nn/lm_head.h"
 #include "nn/residual.h"
 
 namespace gradmill {
-
-enum class PositionScheme : uint8_t { learned, rope };
-
-struct TransformerSpec {
-  int64_t vocab = 0, layers = 0, width = 0, heads = 0;
-  int64_t kv_heads = 0;  // 0: as many as heads
-  int64_t head_dim = 0;  // 0: width / heads
-  int64_t mlp_width = 0;
-  int64_t max_positions = 0;  // context length
-  PositionScheme positions = PositionScheme::rope;
-  float rope_theta = 10000;
-  NormKind norm = NormKind::rms;
-  float norm_eps = 1e-6f;
-  bool qk_norm = false;
-  Activation activation = Activation::swiglu;
-  bool qkv_bias = false, out_bias = false, mlp_bias = false;
-  bool causal = true;
-  int64_t window = 0;    // keys a query sees, itself included; 0: all
-  bool tied = true;      // the head uses the token table
-  bool dropout = false;  // its probability is a StepScalar
-  float embedding_scale = 1;
-  float init_std = 0.02f;
-  int64_t loss_chunk_rows = 0;
-
-  // Throws a usage error for sizes that cannot work; fills in the zeros above.
-  void complete();
-};
-
-// Learned positions, LayerNorm, GELU, biases.
-TransformerSpec gpt2_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t width, int64_t context);
-// RoPE, RMSNorm, SwiGLU, QK-norm, grouped queries.
-TransformerSpec qwen3_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t kv_heads, int64_t width,
-                           int64_t mlp_width, int64_t context);
 
 class Transformer {
  public:
