@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/rng.h"
+#include "ops/convert.h"
 #include "ops/transfer.h"
 
 namespace gradmill {
@@ -82,11 +83,11 @@ Transformer::Transformer(TransformerSpec spec) : spec_(std::move(spec)) {
                            .chunk_rows = spec_.loss_chunk_rows});
 }
 
-TensorView Transformer::make_rope_table(ExecContext& ctx) const {
+RopeTables Transformer::make_rope_tables(ExecContext& ctx) const {
   if (spec_.positions != PositionScheme::rope) return {};
   const int64_t half = spec_.head_dim / 2;
   const TensorView table = ctx.alloc(ctx.persistent, {spec_.max_positions, spec_.head_dim}, DType::fp32, "rope table");
-  if (ctx.dry) return table;
+  if (ctx.dry) return {.global = table};
   std::vector<float> values(static_cast<size_t>(table.numel()));
   for (int64_t j = 0; j < half; ++j) {
     const float frequency =
@@ -99,7 +100,7 @@ TensorView Transformer::make_rope_table(ExecContext& ctx) const {
     }
   }
   copy_to_device(ctx, table, values.data());
-  return table;
+  return {.global = table};
 }
 
 std::vector<KvCache> Transformer::make_caches(Pass& pass, int64_t positions) const {
@@ -111,12 +112,12 @@ std::vector<KvCache> Transformer::make_caches(Pass& pass, int64_t positions) con
   return caches;
 }
 
-void Transformer::forward(Pass& pass, const TensorView& tokens, Activations& kept, const Visit* visit) const {
-  const Shape shape{tokens.numel(), spec_.width};
+void Transformer::forward(Pass& pass, const ModelInputs& inputs, Activations& kept, const Visit* visit) const {
+  const Shape shape{inputs.tokens.numel(), spec_.width};
   const DType dtype = pass.weights.dtype();
   const StreamBuffers buffers{pass.scratch(shape, "stream x"), pass.scratch(shape, "stream delta")};
   Stream stream{Operand(pass.slot(Slot::x, shape, dtype, "embedded")), {}};
-  embedding_.forward(pass, tokens, stream.x.plain);
+  embedding_.forward(pass, inputs.tokens, stream.x.plain);
   if (visit) (*visit)("embedding", stream.x.plain);
   for (size_t layer = 0; layer < blocks_.size(); ++layer) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
@@ -135,7 +136,7 @@ void Transformer::forward(Pass& pass, const TensorView& tokens, Activations& kep
   if (visit) (*visit)("norm", kept.output);
 }
 
-void Transformer::backward(Pass& pass, const TensorView& tokens, const Activations& kept,
+void Transformer::backward(Pass& pass, const ModelInputs& inputs, const Activations& kept,
                            const StreamGrad& grad) const {
   final_norm_.backward(
       pass,
@@ -144,34 +145,41 @@ void Transformer::backward(Pass& pass, const TensorView& tokens, const Activatio
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
     blocks_[layer].backward(pass, kept.blocks[layer], grad);
   }
-  embedding_.backward(pass, tokens, grad.dx);
+  embedding_.backward(pass, inputs.tokens, grad.dx);
 }
 
-void Transformer::train(Pass& pass, const TensorView& tokens, const TensorView& targets) const {
+void Transformer::train(Pass& pass, const ModelInputs& inputs, const TensorView& targets) const {
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
   Activations kept(blocks_.size());
   {
     const ArenaScope forward_scratch(pass.ctx.scratch);
-    forward(pass, tokens, kept);
+    forward(pass, inputs, kept);
   }
-  const Shape shape{tokens.numel(), spec_.width};
+  const Shape shape{inputs.tokens.numel(), spec_.width};
   StreamGrad grad{.dx = pass.scratch(shape, "d stream")};
   if (spec_.dropout) grad.dropped = pass.scratch(shape, "d stream, dropped");
   head_.loss(pass, kept.output, targets, grad.dx);
-  backward(pass, tokens, kept, grad);
+  backward(pass, inputs, kept, grad);
 }
 
-void Transformer::evaluate(Pass& pass, const TensorView& tokens, const TensorView& targets) const {
+void Transformer::evaluate(Pass& pass, const ModelInputs& inputs, const TensorView& targets) const {
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
   Activations kept(blocks_.size());
-  forward(pass, tokens, kept);
+  forward(pass, inputs, kept);
   head_.loss(pass, kept.output, targets, {});
 }
 
-void Transformer::visit_activations(Pass& pass, const TensorView& tokens, const Visit& visit) const {
+void Transformer::hidden(Pass& pass, const ModelInputs& inputs, const TensorView& out) const {
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
   Activations kept(blocks_.size());
-  forward(pass, tokens, kept, &visit);
+  forward(pass, inputs, kept);
+  convert(pass.ctx, {.from = kept.output, .to = out});
+}
+
+void Transformer::visit_activations(Pass& pass, const ModelInputs& inputs, const Visit& visit) const {
+  const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
+  Activations kept(blocks_.size());
+  forward(pass, inputs, kept, &visit);
 }
 
 void Transformer::logits(Pass& pass, const TensorView& tokens, int64_t begin, int64_t end, const TensorView& out,
@@ -179,7 +187,7 @@ void Transformer::logits(Pass& pass, const TensorView& tokens, int64_t begin, in
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
   Activations kept(blocks_.size());
   for (size_t layer = 0; layer < caches.size(); ++layer) kept.blocks[layer].attention.cache = caches[layer];
-  forward(pass, tokens, kept);
+  forward(pass, {.tokens = tokens}, kept);
   head_.logits(pass, kept.output.slice_rows(begin, end), out);
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "models/model_inputs.h"
 #include "models/transformer_spec.h"
 #include "nn/embedding.h"
 #include "nn/lm_head.h"
@@ -22,27 +23,33 @@ class Transformer {
   const std::vector<Block>& blocks() const { return blocks_; }
 
   // Constant tensors the layers read, in persistent memory.
-  TensorView make_rope_table(ExecContext& ctx) const;
+  RopeTables make_rope_tables(ExecContext& ctx) const;
   // One cache a layer for a sequence of up to `positions` rows, in the saved arena.
   std::vector<KvCache> make_caches(Pass& pass, int64_t positions) const;
 
   // Forward, loss and backward of one micro-batch: adds to the gradients and to scalars->loss_sum.
-  void train(Pass& pass, const TensorView& tokens, const TensorView& targets) const;
+  // Targets of language models: (N) int32, kIgnoredTarget where there is none. Of classifiers: (max_seqs) int32 class
+  // ids, kIgnoredTarget where there is none, or with one label (max_seqs) fp32 values, whose loss is the squared error.
+  void train(Pass& pass, const ModelInputs& inputs, const TensorView& targets) const;
   // Forward and loss: adds to scalars->loss_sum.
-  void evaluate(Pass& pass, const TensorView& tokens, const TensorView& targets) const;
+  void evaluate(Pass& pass, const ModelInputs& inputs, const TensorView& targets) const;
+  // out (max_seqs, labels) fp32: a classifier's logits; what stands in rows of empty sequences means nothing.
+  void class_logits(Pass& pass, const ModelInputs& inputs, const TensorView& out) const;
+  // out (N, C) in the compute dtype or fp32: the hidden states that a head would read.
+  void hidden(Pass& pass, const ModelInputs& inputs, const TensorView& out) const;
   // out (end - begin, V): the logits of rows begin .. end. With caches, the rows continue the sequence that these hold
   // (pass.seq: one sequence, its queries the new rows, its keys all rows so far) and join it.
   void logits(Pass& pass, const TensorView& tokens, int64_t begin, int64_t end, const TensorView& out,
               std::span<const KvCache> caches = {}) const;
   // A forward that shows the stream after the embedding, after every block ("layers.3") and after the final norm.
   using Visit = std::function<void(const std::string& where, const TensorView& x)>;
-  void visit_activations(Pass& pass, const TensorView& tokens, const Visit& visit) const;
+  void visit_activations(Pass& pass, const ModelInputs& inputs, const Visit& visit) const;
 
  private:
   struct Activations;
   // The final norm's output; what the backward needs is left in `kept`.
-  void forward(Pass& pass, const TensorView& tokens, Activations& kept, const Visit* visit = nullptr) const;
-  void backward(Pass& pass, const TensorView& tokens, const Activations& kept, const StreamGrad& grad) const;
+  void forward(Pass& pass, const ModelInputs& inputs, Activations& kept, const Visit* visit = nullptr) const;
+  void backward(Pass& pass, const ModelInputs& inputs, const Activations& kept, const StreamGrad& grad) const;
 
   TransformerSpec spec_;
   ParamTable params_;

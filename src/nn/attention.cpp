@@ -39,7 +39,7 @@ KvCache SelfAttention::make_cache(Pass& pass, int64_t positions) const {
 RopeArgs SelfAttention::rope_args(Pass& pass, const TensorView& qkv, const TensorView& rotated) const {
   RopeArgs args{.in = qkv.slice_cols(0, q_width_ + kv_width_),
                 .positions = pass.seq.positions,
-                .cos_sin = pass.rope_table,
+                .cos_sin = pass.rope.global,
                 .heads = options_.heads,
                 .kv_heads = options_.kv_heads,
                 .head_dim = options_.head_dim,

@@ -9,13 +9,20 @@
 
 namespace gradmill {
 
+// Cosines and sines of rotary positions, (P, D) fp32 each: in the first half of a row, and in the second.
+struct RopeTables {
+  TensorView global;  // undefined without rotary positions
+  TensorView local;   // of layers that see a window only; undefined where they share the global one
+};
+
 struct Pass {
   ExecContext& ctx;
   const Weights& weights;
   Gradients* grads = nullptr;  // null: no backward
   SeqLayout seq;
   SavePolicy policy = SavePolicy::forward_only();
-  TensorView rope_table;  // (P, D) fp32; undefined without rotary positions
+  RopeTables rope;
+  TensorView class_weights;  // (labels) fp32 factors of a classifier's losses by class, or undefined
 
   bool training() const { return grads != nullptr; }
   // Memory for a slot: saved, or scratch until the caller's scope ends.

@@ -44,7 +44,7 @@ class LayerTest : public OpTest {
             .grads = &*grads_,
             .seq = seq_,
             .policy = SavePolicy::none(),
-            .rope_table = rope_table_};
+            .rope = {.global = rope_table_}};
   }
 
   TensorView matrix(uint32_t seed, int64_t cols = kWidth) {

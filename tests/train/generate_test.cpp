@@ -74,7 +74,7 @@ class FullForward {
     Pass pass{.ctx = ctx_,
               .weights = session.weights(),
               .seq = {.positions = positions, .cu_q = offsets, .cu_kv = offsets, .max_seqs = 1, .max_len = rows},
-              .rope_table = model.make_rope_table(ctx_)};
+              .rope = model.make_rope_tables(ctx_)};
     const DType dtype = session.weights().dtype();
     const TensorView out = ctx_.alloc(ctx_.persistent, {rows, model.spec().vocab}, dtype, "logits");
     model.logits(pass, ids, 0, rows, out);
