@@ -8,6 +8,7 @@
 
 #include "models/model_inputs.h"
 #include "models/transformer_spec.h"
+#include "nn/classifier.h"
 #include "nn/embedding.h"
 #include "nn/lm_head.h"
 #include "nn/residual.h"
@@ -23,7 +24,7 @@ class Transformer {
   const std::vector<Block>& blocks() const { return blocks_; }
 
   // Constant tensors the layers read, in persistent memory.
-  RopeTables make_rope_tables(ExecContext& ctx) const;
+  PositionTables make_position_tables(ExecContext& ctx) const;
   // One cache a layer for a sequence of up to `positions` rows, in the saved arena.
   std::vector<KvCache> make_caches(Pass& pass, int64_t positions) const;
 
@@ -39,7 +40,7 @@ class Transformer {
   void hidden(Pass& pass, const ModelInputs& inputs, const TensorView& out) const;
   // out (end - begin, V): the logits of rows begin .. end. With caches, the rows continue the sequence that these hold
   // (pass.seq: one sequence, its queries the new rows, its keys all rows so far) and join it.
-  void logits(Pass& pass, const TensorView& tokens, int64_t begin, int64_t end, const TensorView& out,
+  void logits(Pass& pass, const ModelInputs& inputs, int64_t begin, int64_t end, const TensorView& out,
               std::span<const KvCache> caches = {}) const;
   // A forward that shows the stream after the embedding, after every block ("layers.3") and after the final norm.
   using Visit = std::function<void(const std::string& where, const TensorView& x)>;
@@ -47,9 +48,13 @@ class Transformer {
 
  private:
   struct Activations;
-  // The final norm's output; what the backward needs is left in `kept`.
+  bool is_language_model() const { return spec_.head == HeadKind::causal_lm || spec_.head == HeadKind::masked_lm; }
+  // What heads read, and what the backward needs, are left in `kept`.
   void forward(Pass& pass, const ModelInputs& inputs, Activations& kept, const Visit* visit = nullptr) const;
   void backward(Pass& pass, const ModelInputs& inputs, const Activations& kept, const StreamGrad& grad) const;
+
+  void loss(Pass& pass, const Activations& kept, const TensorView& targets, const TensorView& dx) const;
+  size_t lowest_trained_block(const Gradients& grads) const;
 
   TransformerSpec spec_;
   ParamTable params_;
@@ -57,6 +62,7 @@ class Transformer {
   std::vector<Block> blocks_;
   Norm final_norm_;
   LmHead head_;
+  Classifier classifier_;
 };
 
 }  // namespace gradmill

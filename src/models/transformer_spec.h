@@ -6,17 +6,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "nn/norm_placement.h"
+#include "nn/pooler_kind.h"
 #include "ops/activation.h"
 #include "ops/norm.h"
+#include "ops/pool_rows.h"
 
 namespace gradmill {
 
 // none: the attention alone knows the order (disentangled).
 enum class PositionScheme : uint8_t { learned, rope, none };
-
-// Where a block's norms stand: before each branch (GPT-2, Llama), after the residual sum (BERT), or before a branch and
-// again on its output (Gemma 3).
-enum class NormPlacement : uint8_t { before, after, around };
 
 enum class RopeScalingKind : uint8_t { none, linear, dynamic, llama3, yarn };
 
@@ -42,10 +41,6 @@ struct DisentangledSpec {
 };
 
 enum class HeadKind : uint8_t { causal_lm, masked_lm, classifier, none };
-enum class Pooling : uint8_t { first, last, mean };  // which row of a sequence stands for it
-// Between the pooled row and the classifier: nothing, BERT's dense and tanh, DeBERTa's dense and gelu, ModernBERT's
-// dense, gelu and norm.
-enum class PoolerKind : uint8_t { none, tanh, gelu, gelu_norm };
 
 struct TransformerSpec {
   int64_t vocab = 0, layers = 0, width = 0, heads = 0;
@@ -87,7 +82,8 @@ struct TransformerSpec {
   Pooling pooling = Pooling::last;
   PoolerKind pooler = PoolerKind::none;
   bool classifier_bias = false;
-  bool mlm_transform_bias = true, mlm_bias = true;  // of a masked_lm head: dense and norm before the tied decoder
+  bool mlm_transform_bias = true, mlm_bias = true;  // of a masked_lm head: its dense layer (which is gelu_norm's
+                                                    // pooler too) and the decoder
   float logit_softcap = 0;                          // of language-model logits; 0: none
 
   // Throws a usage error for sizes that cannot work; fills in the zeros above.

@@ -18,8 +18,9 @@ SelfAttention::SelfAttention(ParamTable& params, const Options& options) : optio
                          .bias = options.qkv_bias,
                          .init_std = options.init_std});
   if (options.qk_norm) {
-    q_norm_ = params.add({.name = options.name + ".q_norm.weight", .cols = options.head_dim, .init = Init::ones});
-    k_norm_ = params.add({.name = options.name + ".k_norm.weight", .cols = options.head_dim, .init = Init::ones});
+    const Init init = options.norm_offset == 1 ? Init::zeros : Init::ones;
+    q_norm_ = params.add({.name = options.name + ".q_norm.weight", .cols = options.head_dim, .init = init});
+    k_norm_ = params.add({.name = options.name + ".k_norm.weight", .cols = options.head_dim, .init = init});
   }
   out_ = Linear(params, {.name = options.name + ".out",
                          .in = q_width_,
@@ -37,13 +38,15 @@ KvCache SelfAttention::make_cache(Pass& pass, int64_t positions) const {
 }
 
 RopeArgs SelfAttention::rope_args(Pass& pass, const TensorView& qkv, const TensorView& rotated) const {
-  RopeArgs args{.in = qkv.slice_cols(0, q_width_ + kv_width_),
-                .positions = pass.seq.positions,
-                .cos_sin = pass.rope.global,
-                .heads = options_.heads,
-                .kv_heads = options_.kv_heads,
-                .head_dim = options_.head_dim,
-                .eps = options_.norm_eps};
+  RopeArgs args{
+      .in = qkv.slice_cols(0, q_width_ + kv_width_),
+      .positions = pass.seq.positions,
+      .cos_sin = options_.local && pass.tables.local_rope.defined() ? pass.tables.local_rope : pass.tables.rope,
+      .heads = options_.heads,
+      .kv_heads = options_.kv_heads,
+      .head_dim = options_.head_dim,
+      .eps = options_.norm_eps,
+      .weight_offset = options_.norm_offset};
   args.out = rotated.defined() ? rotated : args.in;
   if (norms_heads()) {
     args.q_weight = pass.weights[q_norm_];
@@ -100,7 +103,7 @@ void SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved,
 }
 
 void SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const TensorView& dy, const TensorView& dqkv,
-                             const TensorView& dx) const {
+                             const TensorView& dx, float beta) const {
   const NameScope name(pass.ctx, "attention");
   const ArenaScope scope(pass.ctx.scratch);
   AttentionSaved saved = kept;
@@ -128,7 +131,7 @@ void SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const Tenso
                              .k_beta = k.beta});
   }
   qkv_.backward_bias(pass, dqkv);
-  qkv_.backward_input(pass, dqkv, dx);
+  qkv_.backward_input(pass, dqkv, dx, beta);
 }
 
 }  // namespace gradmill

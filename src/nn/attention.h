@@ -32,7 +32,9 @@ class SelfAttention {
     bool qkv_bias = false, out_bias = false;
     bool rope = false, qk_norm = false;
     float norm_eps = 1e-6f;
-    float scale = 0;  // 0: 1 / sqrt(head_dim)
+    float norm_offset = 0;  // added to the weights of the heads' norms
+    bool local = false;     // positions by the local rope table, where the pass has one
+    float scale = 0;        // 0: 1 / sqrt(head_dim)
     AttentionMask mask;
     bool dropout = false;
     uint32_t dropout_site = 0;
@@ -52,10 +54,10 @@ class SelfAttention {
   // y (N, C) = attention(x). Slots that the policy does not keep live in scratch until the caller's scope ends. With
   // saved.cache, the rows' keys and values join it at pass.seq.positions, and queries see what it holds.
   void forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const;
-  // dx (N, C) and dqkv (like saved.qkv) from dy: all but the gradient of the projection's weight, which the caller adds
-  // when it has x: qkv().backward_weight(pass, x, dqkv).
+  // dqkv (like saved.qkv) and dx (N, C) = the input's gradient + beta * dx, from dy, which may be dx: all but the
+  // gradient of the projection's weight, which the caller adds when it has x: qkv().backward_weight(pass, x, dqkv).
   void backward(Pass& pass, const AttentionSaved& saved, const TensorView& dy, const TensorView& dqkv,
-                const TensorView& dx) const;
+                const TensorView& dx, float beta = 0) const;
 
  private:
   bool norms_heads() const { return options_.qk_norm; }

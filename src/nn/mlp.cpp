@@ -27,20 +27,20 @@ void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const {
   activation_forward(pass.ctx, {.kind = options_.activation, .x = saved.gate_up, .y = Operand(saved.hidden)});
 }
 
-void Mlp::forward(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& y) const {
-  forward_hidden(pass, x, saved);
+void Mlp::forward_down(Pass& pass, const MlpSaved& saved, const TensorView& y) const {
+  const NameScope scope(pass.ctx, "mlp");
   down_.forward(pass, Operand(saved.hidden), y);
-  if (!pass.policy.keeps(Slot::hidden)) saved.hidden = {};
 }
 
-void Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx) const {
+void Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx, float beta) const {
   const NameScope name(pass.ctx, "mlp");
   const ArenaScope scope(pass.ctx.scratch);
   const Shape shape{dy.rows(), options_.hidden};
   const TensorView dhidden = pass.scratch(shape, "d hidden");
   down_.backward_input(pass, dy, dhidden);
   // The kernel that reads gate_up for its gradient can write the activation's output again for next to nothing.
-  const TensorView again = saved.hidden.defined() ? TensorView{} : pass.scratch(shape, "hidden again");
+  const bool rebuilds = !saved.hidden.defined() && down_.reads_input(pass);
+  const TensorView again = rebuilds ? pass.scratch(shape, "hidden again") : TensorView{};
   const auto bias = pass.grads->write(up_.bias());
   activation_backward(pass.ctx, {.kind = options_.activation,
                                  .x = saved.gate_up,
@@ -51,7 +51,7 @@ void Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, cons
                                  .bias_beta = bias.beta});
   down_.backward_weight(pass, Operand(again.defined() ? again : saved.hidden), dy);
   down_.backward_bias(pass, dy);
-  up_.backward_input(pass, saved.gate_up, dx);
+  up_.backward_input(pass, saved.gate_up, dx, beta);
 }
 
 void Mlp::backward_weight(Pass& pass, const Operand& x, const MlpSaved& saved) const {

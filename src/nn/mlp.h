@@ -30,12 +30,12 @@ class Mlp {
   const Linear& up() const { return up_; }
   const Linear& down() const { return down_; }
 
-  // The part that the backward needs: gate_up and hidden.
+  // gate_up and hidden, which the backward needs; then the rest, which it does not.
   void forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const;
-  void forward(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& y) const;
+  void forward_down(Pass& pass, const MlpSaved& saved, const TensorView& y) const;
   // All but the gradient of up's weight, which the caller adds when it has x: backward_weight(pass, x, saved).
-  // Overwrites saved.gate_up with its gradient.
-  void backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx) const;
+  // Overwrites saved.gate_up with its gradient. dx = the input's gradient + beta * dx; it may be dy.
+  void backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx, float beta = 0) const;
   void backward_weight(Pass& pass, const Operand& x, const MlpSaved& saved) const;
 
  private:

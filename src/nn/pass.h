@@ -9,10 +9,10 @@
 
 namespace gradmill {
 
-// Cosines and sines of rotary positions, (P, D) fp32 each: in the first half of a row, and in the second.
-struct RopeTables {
-  TensorView global;  // undefined without rotary positions
-  TensorView local;   // of layers that see a window only; undefined where they share the global one
+// What layers know of positions. Constant, in persistent memory; undefined where the model has no use for it.
+struct PositionTables {
+  TensorView rope;        // (P, D) fp32: cosines in the first half of a row, sines in the second
+  TensorView local_rope;  // of local layers, where theirs differs
 };
 
 struct Pass {
@@ -21,7 +21,7 @@ struct Pass {
   Gradients* grads = nullptr;  // null: no backward
   SeqLayout seq;
   SavePolicy policy = SavePolicy::forward_only();
-  RopeTables rope;
+  PositionTables tables;
   TensorView class_weights;  // (labels) fp32 factors of a classifier's losses by class, or undefined
 
   bool training() const { return grads != nullptr; }

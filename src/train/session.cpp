@@ -59,7 +59,7 @@ void Session::allocate_persistent() {
   if (options_.ema_decay > 0) {
     average_ = ctx_.alloc(ctx_.persistent, {model_.params().flat_size()}, DType::fp32, "averaged weights");
   }
-  rope_ = model_.make_rope_tables(ctx_);
+  tables_ = model_.make_position_tables(ctx_);
   const int64_t train_rows = options_.train_seqs, eval_rows = options_.eval_seqs, seqs_per_row = options_.seqs_per_row;
   train_inputs_ = allocate_inputs("train inputs", train_rows, train_rows * seqs_per_row);
   eval_inputs_ = allocate_inputs("eval inputs", eval_rows, eval_rows * seqs_per_row);
@@ -122,10 +122,12 @@ MemoryPlan Session::run_on_paper() {
   });
   run(Phase::eval, [&] { run_both(eval_inputs_, [&] { eval_ops(); }); });
   run(Phase::diagnose, [&] { find_non_finite_activation(); });
-  run(Phase::generate, [&] {
-    allocate_caches();
-    extend_sequence_ops(options_.context);
-  });
+  if (model_.spec().head == HeadKind::causal_lm) {
+    run(Phase::generate, [&] {
+      allocate_caches();
+      extend_sequence_ops(options_.context);
+    });
+  }
   return plan;
 }
 
@@ -176,7 +178,7 @@ Pass Session::make_pass(const Inputs& inputs, bool train) {
           .grads = train ? &*grads_ : nullptr,
           .seq = inputs.seq,
           .policy = train ? options_.policy : SavePolicy::forward_only(),
-          .rope = rope_};
+          .tables = tables_};
 }
 
 void Session::begin_step(int64_t step, float lr, int64_t num_targets, float loss_limit) {

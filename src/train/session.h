@@ -193,7 +193,7 @@ class Session {
   std::optional<Gradients> grads_;
   std::optional<Optimizer> optimizer_;
   TensorView average_;  // (P) fp32
-  RopeTables rope_;
+  PositionTables tables_;
   TensorView logits_;
   std::vector<float> next_logits_;
   Inputs train_inputs_, eval_inputs_, generate_inputs_;
