@@ -163,8 +163,8 @@ def modernbert(kind, labels=3, pooling="cls"):
     return kind(config), dict(family="modernbert"), spec
 
 
-SCALED = dict(context=16, layers=1)
-LLAMA3 = dict(kind="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16)
+SCALED = dict(context=64, layers=1)
+LLAMA3 = dict(kind="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
 YARN = dict(kind="yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=2.0, beta_slow=0.5)
 
 MODELS = {
@@ -176,7 +176,7 @@ MODELS = {
                                       "rope_scaling.original_context": 8}),
     "llama_llama3": lambda: llama(rope_parameters=rope(100.0, **LLAMA3), **SCALED,
                                   **{"rope_theta": 100, "rope_scaling.kind": "llama3", "rope_scaling.factor": 8,
-                                     "rope_scaling.original_context": 16}),
+                                     "rope_scaling.original_context": 32}),
     "llama_yarn": lambda: llama(rope_parameters=rope(100.0, **YARN), **SCALED,
                                 **{"rope_theta": 100, "rope_scaling.kind": "yarn", "rope_scaling.factor": 4,
                                    "rope_scaling.original_context": 16, "rope_scaling.beta_fast": 2,
