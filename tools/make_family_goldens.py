@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 import transformers as hf
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from make_goldens import IGNORED, save
 
@@ -268,6 +269,26 @@ def make_golden(folder, name, build):
     save(folder / f"family_{name}.safetensors", tensors, about, config=model.config.to_json_string(use_diff=False))
 
 
+# Scalings as released models have them: heads of 128 (Llama 3.1, Qwen with YaRN) and of 256 (Gemma 3).
+FREQUENCIES = {
+    "linear": (256, 131072, rope(1e6, kind="linear", factor=8.0)),
+    "dynamic": (128, 2048, rope(1e4, kind="dynamic", factor=2.0)),
+    "llama3": (128, 131072, rope(5e5, kind="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                 original_max_position_embeddings=8192)),
+    "yarn": (128, 131072, rope(1e6, kind="yarn", factor=4.0, original_max_position_embeddings=32768)),
+}
+
+
+def make_frequencies(folder):
+    """rope_frequencies.safetensors: <kind>, the angles of a position, and <kind>.factor, that of cosines and sines."""
+    tensors = {}
+    for kind, (head_dim, context, parameters) in FREQUENCIES.items():
+        config = hf.LlamaConfig(head_dim=head_dim, max_position_embeddings=context, rope_parameters=parameters)
+        angles, factor = ROPE_INIT_FUNCTIONS[kind](config, "cpu", seq_len=3 * 2048 if kind == "dynamic" else None)
+        tensors |= {kind: angles, f"{kind}.factor": torch.tensor([factor])}
+    save(folder / "rope_frequencies.safetensors", tensors, {})
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="which models; all of them without names")
@@ -275,6 +296,8 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)  # the order of every sum, and so every bit, is then the same on each run
     arguments.out.mkdir(parents=True, exist_ok=True)
+    if not arguments.names:
+        make_frequencies(arguments.out)
     for name, build in MODELS.items():
         if not arguments.names or name in arguments.names:
             make_golden(arguments.out, name, build)

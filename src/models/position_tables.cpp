@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/disentangled_attention.h"
 #include "ops/transfer.h"
 
 namespace gradmill {
@@ -82,6 +83,18 @@ TensorView make_table(ExecContext& ctx, const TransformerSpec& spec, bool local)
   return table;
 }
 
+TensorView make_buckets(ExecContext& ctx, const TransformerSpec& spec) {
+  const TensorView table = ctx.alloc(ctx.persistent, {2 * spec.max_positions - 1}, DType::int32, "distance buckets");
+  if (ctx.dry) return table;
+  const DisentangledSpec& disentangled = spec.disentangled;
+  const std::vector<int32_t> rows = bucket_table({.size = disentangled.buckets,
+                                                  .max_distance = disentangled.max_distance,
+                                                  .log_buckets = disentangled.log_buckets},
+                                                 spec.max_positions);
+  copy_to_device(ctx, table, rows.data());
+  return table;
+}
+
 }  // namespace
 
 RopeFrequencies rope_frequencies(const TransformerSpec& spec, bool local) {
@@ -108,6 +121,7 @@ RopeFrequencies rope_frequencies(const TransformerSpec& spec, bool local) {
 
 PositionTables make_position_tables(ExecContext& ctx, const TransformerSpec& spec) {
   PositionTables tables;
+  if (spec.disentangled.on()) tables.buckets = make_buckets(ctx, spec);
   if (spec.positions != PositionScheme::rope) return tables;
   tables.rope = make_table(ctx, spec, false);
   if (std::ranges::count(spec.local_layers, true) > 0) tables.local_rope = make_table(ctx, spec, true);

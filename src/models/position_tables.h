@@ -17,7 +17,7 @@ struct RopeFrequencies {
 // `local`: those of local layers, which are never scaled.
 RopeFrequencies rope_frequencies(const TransformerSpec& spec, bool local);
 
-// In persistent memory. Empty for a model without rotary positions.
+// In persistent memory: what the model has of them.
 PositionTables make_position_tables(ExecContext& ctx, const TransformerSpec& spec);
 
 }  // namespace gradmill

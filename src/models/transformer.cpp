@@ -46,6 +46,10 @@ SelfAttention::Options attention_options(const TransformerSpec& spec, int64_t la
           .local = is_local(spec, layer),
           .scale = spec.attention_scale,
           .mask = mask_of(spec, layer),
+          .relative = {.on = spec.disentangled.on(),
+                       .content_to_position = spec.disentangled.content_to_position,
+                       .position_to_content = spec.disentangled.position_to_content,
+                       .shares_keys = spec.disentangled.share_keys},
           .dropout = spec.dropout,
           .dropout_site = site,
           .init_std = spec.init_std,
@@ -119,6 +123,7 @@ struct Transformer::Activations {
   explicit Activations(size_t layers) : blocks(layers) {}
 
   EmbeddingSaved embedding;
+  NormStats relative;  // of the table of relative positions
   std::vector<BlockSaved> blocks;
   TensorView x;  // (N, C) the stream after the last block
   Drop drop;     // of its last part
@@ -129,6 +134,13 @@ struct Transformer::Activations {
 Transformer::Transformer(TransformerSpec spec) : spec_(std::move(spec)) {
   spec_.complete();
   embedding_ = Embedding(params_, embedding_options(spec_));
+  if (spec_.disentangled.on()) {
+    relative_ = RelativePositions(params_, {.rows = 2 * spec_.disentangled.buckets,
+                                            .width = spec_.width,
+                                            .normed = spec_.disentangled.norm_table,
+                                            .norm = norm_options(spec_),
+                                            .init_std = spec_.init_std});
+  }
   for (int64_t layer = 0; layer < spec_.layers; ++layer) blocks_.emplace_back(params_, block_options(spec_, layer));
   if (spec_.final_norm) {
     Norm::Options norm = norm_options(spec_);
@@ -166,6 +178,7 @@ void Transformer::forward(Pass& pass, const ModelInputs& inputs, Activations& ke
   Stream stream{Operand(pass.slot(Slot::x, shape, dtype, "embedded")), {}, {}};
   embedding_.forward(pass, inputs.tokens, inputs.token_types, kept.embedding, stream.x.plain);
   show("embedding", stream.x.plain);
+  if (relative_.defined()) relative_.forward(pass, kept.relative);
   for (size_t layer = 0; layer < blocks_.size(); ++layer) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
     blocks_[layer].forward(pass, stream, buffers, kept.blocks[layer]);
@@ -186,7 +199,7 @@ void Transformer::forward(Pass& pass, const ModelInputs& inputs, Activations& ke
 
 // The first block that the backward must reach: nothing below it is trained.
 size_t Transformer::lowest_trained_block(const Gradients& grads) const {
-  if (embedding_.wants(grads)) return 0;
+  if (embedding_.wants(grads) || relative_.wants(grads)) return 0;
   size_t lowest = blocks_.size();
   for (ParamId id = 0; id < params_.size(); ++id) {
     constexpr std::string_view kPrefix = "layers.";
@@ -206,10 +219,13 @@ void Transformer::backward(Pass& pass, const ModelInputs& inputs, const Activati
         pass,
         {.sum = kept.x, .stats = kept.stats, .dy = grad.dx, .dx = grad.dx, .dropped = grad.dropped, .drop = kept.drop});
   }
+  const ArenaScope scratch(pass.ctx.scratch);
+  if (relative_.defined()) relative_.begin_backward(pass);
   for (size_t layer = blocks_.size(); layer-- > lowest;) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
     blocks_[layer].backward(pass, kept.blocks[layer], grad);
   }
+  if (relative_.defined()) relative_.end_backward(pass, kept.relative);
   embedding_.backward(pass, inputs.tokens, inputs.token_types, kept.embedding, grad.dx);
 }
 

@@ -11,6 +11,7 @@
 #include "nn/classifier.h"
 #include "nn/embedding.h"
 #include "nn/lm_head.h"
+#include "nn/relative_positions.h"
 #include "nn/residual.h"
 
 namespace gradmill {
@@ -59,6 +60,7 @@ class Transformer {
   TransformerSpec spec_;
   ParamTable params_;
   Embedding embedding_;
+  RelativePositions relative_;
   std::vector<Block> blocks_;
   Norm final_norm_;
   LmHead head_;

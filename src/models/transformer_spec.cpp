@@ -69,6 +69,11 @@ void check_disentangled(const TransformerSpec& spec) {
             "choose learned or rotary positions");
     return;
   }
+  require(spec.disentangled.content_to_position || spec.disentangled.position_to_content,
+          "disentangled attention without a term of positions", "switch one of them on");
+  require(!spec.disentangled.log_buckets || spec.disentangled.max_distance > spec.disentangled.buckets / 2,
+          fmt::format("{} buckets of distances reach {}", spec.disentangled.buckets, spec.disentangled.max_distance),
+          "the largest distance must be beyond half of the buckets");
   require(spec.positions != PositionScheme::rope && !spec.causal && spec.window == 0 && spec.kv_heads == spec.heads,
           "disentangled attention has no rotary positions, causal masks, windows or shared key heads",
           "switch these off");

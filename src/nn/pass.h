@@ -13,6 +13,7 @@ namespace gradmill {
 struct PositionTables {
   TensorView rope;        // (P, D) fp32: cosines in the first half of a row, sines in the second
   TensorView local_rope;  // of local layers, where theirs differs
+  TensorView buckets;     // (2 P - 1) int32: which row of the relative table a distance has
 };
 
 struct Pass {
@@ -22,6 +23,8 @@ struct Pass {
   SeqLayout seq;
   SavePolicy policy = SavePolicy::forward_only();
   PositionTables tables;
+  TensorView relative;       // (R, C) the table of relative positions as layers read it, where the model has one
+  TensorView drelative;      // (R, C) fp32: the sum of its gradients so far, or undefined: not wanted
   TensorView class_weights;  // (labels) fp32 factors of a classifier's losses by class, or undefined
 
   bool training() const { return grads != nullptr; }

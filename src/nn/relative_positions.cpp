@@ -7,10 +7,8 @@
 namespace gradmill {
 
 RelativePositions::RelativePositions(ParamTable& params, const Options& options) {
-  table_ = params.add({.name = "relative.table.weight",
-                       .rows = options.rows,
-                       .cols = options.width,
-                       .init_std = options.init_std});
+  table_ = params.add(
+      {.name = "relative.table.weight", .rows = options.rows, .cols = options.width, .init_std = options.init_std});
   if (!options.normed) return;
   Norm::Options norm = options.norm;
   norm.name = "relative.norm";
