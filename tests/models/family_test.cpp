@@ -60,6 +60,27 @@ TEST_P(FamilyTest, PoliciesGiveTheSameBits) {
   }
 }
 
+// With dropout there is nothing to compare with but the loss itself: its slope along the gradient, by central
+// differences, is the gradient's norm.
+TEST_P(FamilyTest, DropoutHasItsGradient) {
+  GoldenFamily drops(std::get<std::string>(GetParam()), std::get<Device>(GetParam()), 0.2f);
+  const double loss = drops.train(SavePolicy::none());
+  EXPECT_GT(std::abs(loss - golden_->evaluate()), 1e-4) << "nothing was dropped";
+  std::vector<float> direction = flat(drops.gradients().flat());
+  for (SavePolicy policy : {SavePolicy::cheap(), SavePolicy::block()}) {
+    drops.train(policy);
+    expect_same_bits(flat(drops.gradients().flat()), direction, std::string(policy.name()));
+  }
+  const double slope = norm(direction);
+  for (float& value : direction) value = static_cast<float>(value / slope);
+  constexpr double kStep = 2e-3;
+  drops.move_weights(direction, kStep);
+  const double above = drops.train(SavePolicy::none());
+  drops.move_weights(direction, -2 * kStep);
+  const double below = drops.train(SavePolicy::none());
+  EXPECT_NEAR((above - below) / (2 * kStep), slope, 1e-2 * slope);
+}
+
 TEST_P(FamilyTest, CachesContinueTheSequence) {
   if (golden_->model().spec().head != HeadKind::causal_lm) GTEST_SKIP() << "no causal language model";
   const int64_t vocab = golden_->model().spec().vocab;
