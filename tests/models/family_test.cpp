@@ -2,6 +2,7 @@
 // Every family against transformers, on tiny random models: logits, loss and every gradient, with every save policy.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/golden_family.h"
@@ -27,6 +28,24 @@ class FamilyTest : public testing::TestWithParam<std::tuple<std::string, Device>
 
   std::unique_ptr<GoldenFamily> golden_;
 };
+
+// Each of the family's tensors belongs to one of our parameters, whole and once.
+TEST_P(FamilyTest, NamesCoverEveryTensor) {
+  std::vector<std::string> ours, theirs;
+  for (ParamId id = 0; id < golden_->model().params().size(); ++id) {
+    int64_t rows = 0;
+    for (const HfTensor& tensor : hf_tensors(family_of(golden_->file()), golden_->model(), id)) {
+      ours.push_back("grad." + tensor.name);
+      rows += tensor.rows;
+    }
+    EXPECT_EQ(rows, golden_->model().params().spec(id).shape()[0]);
+  }
+  for (const std::string& name : golden_->file().names()) {
+    if (name.starts_with("grad.")) theirs.push_back(name);
+  }
+  std::sort(ours.begin(), ours.end());
+  EXPECT_EQ(ours, theirs);
+}
 
 TEST_P(FamilyTest, Logits) {
   expect_close(golden_->logits(), flat(golden_->file().at("logits")), 1e-5, "logits");
