@@ -37,7 +37,7 @@ class Transformer {
   void evaluate(Pass& pass, const ModelInputs& inputs, const TensorView& targets) const;
   // out (max_seqs, labels) fp32: a classifier's logits; what stands in rows of empty sequences means nothing.
   void class_logits(Pass& pass, const ModelInputs& inputs, const TensorView& out) const;
-  // out (N, C) in the compute dtype or fp32: the hidden states that a head would read.
+  // out (N, C) fp32: the hidden states that a head would read.
   void hidden(Pass& pass, const ModelInputs& inputs, const TensorView& out) const;
   // out (end - begin, V): the logits of rows begin .. end. With caches, the rows continue the sequence that these hold
   // (pass.seq: one sequence, its queries the new rows, its keys all rows so far) and join it.
