@@ -89,9 +89,11 @@ def sort_metadata(path):
     path.write_bytes(content[:8] + text + content[8 + size:])
 
 
-def save(path, tensors, about):
+def save(path, tensors, about, config=None):
     tensors = {name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}
     metadata = {"format": "pt"} | {key: str(value).lower() for key, value in about.items()}
+    if config is not None:
+        metadata["config"] = config
     save_file(tensors, path, metadata)
     sort_metadata(path)
     path.chmod(0o644)

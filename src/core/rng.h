@@ -21,6 +21,7 @@ struct RngSite {
   static constexpr uint32_t kShuffle = 2;
   static constexpr uint32_t kSample = 3;
   static constexpr uint32_t kEmbedding = 4;
+  static constexpr uint32_t kClassifier = 5;
   static constexpr uint32_t kLayerSites = 64;
   static constexpr uint32_t kSitesPerLayer = 8;
 };

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// How Hugging Face checkpoints name and cut our parameters.
+// How Hugging Face checkpoints name and cut our parameters: one list, read when a checkpoint is loaded and when one is
+// written.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/transformer.h"
 
 namespace gradmill {
 
-enum class HfFamily : uint8_t { gpt2, llama };  // llama's names serve Qwen3 too
+enum class HfFamily : uint8_t { gpt2, llama, qwen2, qwen3, gemma3, bert, deberta_v2, modernbert };
 
 // One stored tensor; several stacked along rows make one of our fused parameters.
 struct HfTensor {
@@ -18,6 +20,12 @@ struct HfTensor {
   bool transposed = false;  // stored as (in, out)
 };
 
+// What stands before the names of a body's tensors in models that have a head: "bert.". Files of a body alone
+// (HeadKind::none), and many older ones, do without.
+std::string_view hf_prefix(HfFamily family);
+
+// The tensors that hold a parameter, with the names that transformers writes for a model with this head. Throws a usage
+// error for a parameter that the family cannot have.
 std::vector<HfTensor> hf_tensors(HfFamily family, const Transformer& model, ParamId id);
 // Biases that the family's files must have and a model without biases has not: zeros.
 std::vector<HfTensor> hf_absent_biases(HfFamily family, const Transformer& model);

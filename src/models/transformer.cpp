@@ -5,50 +5,116 @@
 #include <cmath>
 
 #include "core/rng.h"
-#include "ops/transfer.h"
+#include "models/position_tables.h"
+#include "ops/convert.h"
 
 namespace gradmill {
 namespace {
 
-AttentionMask mask_of(const TransformerSpec& spec) {
-  if (spec.causal) return {.left = spec.window > 0 ? spec.window - 1 : -1, .right = 0};
-  const int64_t reach = spec.window > 0 ? spec.window / 2 : -1;
+bool is_local(const TransformerSpec& spec, int64_t layer) {
+  return !spec.local_layers.empty() && spec.local_layers[static_cast<size_t>(layer)];
+}
+
+AttentionMask mask_of(const TransformerSpec& spec, int64_t layer) {
+  const bool windowed = spec.window > 0 && (spec.local_layers.empty() || is_local(spec, layer));
+  if (spec.causal) return {.left = windowed ? spec.window - 1 : -1, .right = 0};
+  const int64_t reach = windowed ? spec.window / 2 : -1;
   return {.left = reach, .right = reach};
+}
+
+Norm::Options norm_options(const TransformerSpec& spec) {
+  return {.kind = spec.norm, .eps = spec.norm_eps, .offset = spec.norm_offset, .bias = spec.norm_bias};
+}
+
+// GPT-2's rule: what writes to the residual stream starts smaller the more layers there are.
+float out_init_std(const TransformerSpec& spec) {
+  return spec.init_std / std::sqrt(2.0f * static_cast<float>(spec.layers));
+}
+
+SelfAttention::Options attention_options(const TransformerSpec& spec, int64_t layer, uint32_t site) {
+  return {.name = fmt::format("layers.{}.attention", layer),
+          .width = spec.width,
+          .heads = spec.heads,
+          .kv_heads = spec.kv_heads,
+          .head_dim = spec.head_dim,
+          .qkv_bias = spec.qkv_bias,
+          .out_bias = spec.out_bias,
+          .rope = spec.positions == PositionScheme::rope,
+          .qk_norm = spec.qk_norm,
+          .norm_eps = spec.norm_eps,
+          .norm_offset = spec.norm_offset,
+          .local = is_local(spec, layer),
+          .scale = spec.attention_scale,
+          .mask = mask_of(spec, layer),
+          .relative = {.on = spec.disentangled.on(),
+                       .content_to_position = spec.disentangled.content_to_position,
+                       .position_to_content = spec.disentangled.position_to_content,
+                       .shares_keys = spec.disentangled.share_keys},
+          .dropout = spec.dropout,
+          .dropout_site = site,
+          .init_std = spec.init_std,
+          .out_init_std = out_init_std(spec)};
 }
 
 Block::Options block_options(const TransformerSpec& spec, int64_t layer) {
   const std::string name = fmt::format("layers.{}", layer);
   const auto site = RngSite::kLayerSites + static_cast<uint32_t>(layer) * RngSite::kSitesPerLayer;
-  // GPT-2's rule: what writes to the residual stream starts smaller the more layers there are.
-  const float out_std = spec.init_std / std::sqrt(2.0f * static_cast<float>(spec.layers));
-  return {.norm = spec.norm,
-          .norm_eps = spec.norm_eps,
-          .norm_bias = spec.norm_bias,
-          .attention = {.name = name + ".attention",
-                        .width = spec.width,
-                        .heads = spec.heads,
-                        .kv_heads = spec.kv_heads,
-                        .head_dim = spec.head_dim,
-                        .qkv_bias = spec.qkv_bias,
-                        .out_bias = spec.out_bias,
-                        .rope = spec.positions == PositionScheme::rope,
-                        .qk_norm = spec.qk_norm,
-                        .norm_eps = spec.norm_eps,
-                        .mask = mask_of(spec),
-                        .dropout = spec.dropout,
-                        .dropout_site = site,
-                        .init_std = spec.init_std,
-                        .out_init_std = out_std},
+  return {.placement = spec.norm_placement,
+          .has_norm1 = spec.first_norm || layer > 0,
+          .norm = norm_options(spec),
+          .attention = attention_options(spec, layer, site),
           .mlp = {.name = name + ".mlp",
                   .width = spec.width,
                   .hidden = spec.mlp_width,
                   .activation = spec.activation,
                   .bias = spec.mlp_bias,
                   .init_std = spec.init_std,
-                  .out_init_std = out_std},
+                  .out_init_std = out_init_std(spec)},
           .name = name,
           .dropout = spec.dropout,
           .dropout_site = site + 1};
+}
+
+Embedding::Options embedding_options(const TransformerSpec& spec) {
+  return {.name = "embedding",
+          .vocab = spec.vocab,
+          .width = spec.width,
+          .positions = spec.positions == PositionScheme::learned ? spec.max_positions : 0,
+          .token_types = spec.token_types,
+          .scale = spec.embedding_scale,
+          .init_std = spec.init_std,
+          .dropout = spec.dropout,
+          .normed = spec.embedding_norm,
+          .norm = norm_options(spec)};
+}
+
+LmHead::Options lm_head_options(const TransformerSpec& spec, ParamId token_table) {
+  const bool masked = spec.head == HeadKind::masked_lm;
+  const Activation activation = spec.activation == Activation::geglu_erf    ? Activation::gelu_erf
+                                : spec.activation == Activation::geglu_tanh ? Activation::gelu_tanh
+                                                                            : spec.activation;
+  return {.name = "head",
+          .width = spec.width,
+          .vocab = spec.vocab,
+          .tied_weight = spec.tied ? token_table : kNoParam,
+          .bias = masked && spec.mlm_bias,
+          .softcap = spec.logit_softcap,
+          .transform = masked,
+          .transform_options = {.bias = spec.mlm_transform_bias, .activation = activation, .norm = norm_options(spec)},
+          .init_std = spec.init_std,
+          .chunk_rows = spec.loss_chunk_rows};
+}
+
+Classifier::Options classifier_options(const TransformerSpec& spec) {
+  return {.width = spec.width,
+          .labels = spec.labels,
+          .pooling = spec.pooling,
+          .pooler = spec.pooler,
+          .pooler_bias = spec.pooler != PoolerKind::gelu_norm || spec.mlm_transform_bias,
+          .bias = spec.classifier_bias,
+          .norm = norm_options(spec),
+          .dropout = spec.dropout && spec.pooler != PoolerKind::none,
+          .init_std = spec.init_std};
 }
 
 }  // namespace
@@ -56,53 +122,41 @@ Block::Options block_options(const TransformerSpec& spec, int64_t layer) {
 struct Transformer::Activations {
   explicit Activations(size_t layers) : blocks(layers) {}
 
+  EmbeddingSaved embedding;
+  NormStats relative;  // of the table of relative positions
   std::vector<BlockSaved> blocks;
   TensorView x;  // (N, C) the stream after the last block
   Drop drop;     // of its last part
   NormStats stats;
-  TensorView output;  // (N, C) its norm
+  TensorView output;  // (N, C) what heads read
 };
 
 Transformer::Transformer(TransformerSpec spec) : spec_(std::move(spec)) {
   spec_.complete();
-  const bool learned = spec_.positions == PositionScheme::learned;
-  embedding_ = Embedding(params_, {.name = "embedding",
-                                   .vocab = spec_.vocab,
-                                   .width = spec_.width,
-                                   .positions = learned ? spec_.max_positions : 0,
-                                   .scale = spec_.embedding_scale,
-                                   .init_std = spec_.init_std,
-                                   .dropout = spec_.dropout});
+  embedding_ = Embedding(params_, embedding_options(spec_));
+  if (spec_.disentangled.on()) {
+    relative_ = RelativePositions(params_, {.rows = 2 * spec_.disentangled.buckets,
+                                            .width = spec_.width,
+                                            .normed = spec_.disentangled.norm_table,
+                                            .norm = norm_options(spec_),
+                                            .init_std = spec_.init_std});
+  }
   for (int64_t layer = 0; layer < spec_.layers; ++layer) blocks_.emplace_back(params_, block_options(spec_, layer));
-  final_norm_ =
-      Norm(params_,
-           {.name = "norm", .kind = spec_.norm, .width = spec_.width, .eps = spec_.norm_eps, .bias = spec_.norm_bias});
-  head_ = LmHead(params_, {.name = "head",
-                           .width = spec_.width,
-                           .vocab = spec_.vocab,
-                           .tied_weight = spec_.tied ? embedding_.table() : kNoParam,
-                           .init_std = spec_.init_std,
-                           .chunk_rows = spec_.loss_chunk_rows});
+  if (spec_.final_norm) {
+    Norm::Options norm = norm_options(spec_);
+    norm.name = "norm";
+    norm.width = spec_.width;
+    final_norm_ = Norm(params_, norm);
+  }
+  if (is_language_model()) {
+    head_ = LmHead(params_, lm_head_options(spec_, embedding_.table()));
+  } else if (spec_.head == HeadKind::classifier) {
+    classifier_ = Classifier(params_, classifier_options(spec_));
+  }
 }
 
-TensorView Transformer::make_rope_table(ExecContext& ctx) const {
-  if (spec_.positions != PositionScheme::rope) return {};
-  const int64_t half = spec_.head_dim / 2;
-  const TensorView table = ctx.alloc(ctx.persistent, {spec_.max_positions, spec_.head_dim}, DType::fp32, "rope table");
-  if (ctx.dry) return table;
-  std::vector<float> values(static_cast<size_t>(table.numel()));
-  for (int64_t j = 0; j < half; ++j) {
-    const float frequency =
-        1.0f / std::pow(spec_.rope_theta, static_cast<float>(2 * j) / static_cast<float>(spec_.head_dim));
-    for (int64_t position = 0; position < spec_.max_positions; ++position) {
-      const float angle = static_cast<float>(position) * frequency;
-      float* row = values.data() + position * spec_.head_dim;
-      row[j] = std::cos(angle);
-      row[half + j] = std::sin(angle);
-    }
-  }
-  copy_to_device(ctx, table, values.data());
-  return table;
+PositionTables Transformer::make_position_tables(ExecContext& ctx) const {
+  return gradmill::make_position_tables(ctx, spec_);
 }
 
 std::vector<KvCache> Transformer::make_caches(Pass& pass, int64_t positions) const {
@@ -114,79 +168,126 @@ std::vector<KvCache> Transformer::make_caches(Pass& pass, int64_t positions) con
   return caches;
 }
 
-void Transformer::forward(Pass& pass, const TensorView& tokens, Activations& kept, const Visit* visit) const {
-  const Shape shape{tokens.numel(), spec_.width};
+void Transformer::forward(Pass& pass, const ModelInputs& inputs, Activations& kept, const Visit* visit) const {
+  const Shape shape{inputs.tokens.numel(), spec_.width};
   const DType dtype = pass.weights.dtype();
+  const auto show = [&](const std::string& where, const TensorView& x) {
+    if (visit && x.defined()) (*visit)(where, x);
+  };
   const StreamBuffers buffers{pass.scratch(shape, "stream x"), pass.scratch(shape, "stream delta")};
-  Stream stream{Operand(pass.slot(Slot::x, shape, dtype, "embedded")), {}};
-  embedding_.forward(pass, tokens, stream.x.plain);
-  if (visit) (*visit)("embedding", stream.x.plain);
+  Stream stream{Operand(pass.slot(Slot::x, shape, dtype, "embedded")), {}, {}};
+  embedding_.forward(pass, inputs.tokens, inputs.token_types, kept.embedding, stream.x.plain);
+  show("embedding", stream.x.plain);
+  if (relative_.defined()) relative_.forward(pass, kept.relative);
   for (size_t layer = 0; layer < blocks_.size(); ++layer) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
     blocks_[layer].forward(pass, stream, buffers, kept.blocks[layer]);
-    if (visit) {
-      (*visit)(fmt::format("layers.{}", layer), stream.x.plain);
-      (*visit)(fmt::format("layers.{}", layer), stream.delta);
-    }
+    show(fmt::format("layers.{}", layer), stream.x.plain);
+    show(fmt::format("layers.{}", layer), stream.delta);
   }
+  kept.x = kept.output = stream.x.plain;
+  if (!spec_.final_norm) return;
   const NameScope scope(pass.ctx, "final");
-  kept.x = pass.slot(Slot::x, shape, dtype, "x");
+  if (stream.delta.defined()) kept.x = pass.slot(Slot::x, shape, dtype, "x");
   kept.stats = final_norm_.alloc_stats(pass, Slot::x, shape[0]);
   kept.output = pass.slot(Slot::x, shape, dtype, "norm");
   kept.drop = stream.drop;
-  final_norm_.forward(pass, stream.x.plain, stream.delta, stream.drop, kept.x, kept.stats, Operand(kept.output));
-  if (visit) (*visit)("norm", kept.output);
+  final_norm_.forward(pass, stream.x.plain, stream.delta, stream.drop, stream.delta.defined() ? kept.x : TensorView{},
+                      kept.stats, Operand(kept.output));
+  show("norm", kept.output);
 }
 
-void Transformer::backward(Pass& pass, const TensorView& tokens, const Activations& kept,
+// The first block that the backward must reach: nothing below it is trained.
+size_t Transformer::lowest_trained_block(const Gradients& grads) const {
+  if (embedding_.wants(grads) || relative_.wants(grads)) return 0;
+  size_t lowest = blocks_.size();
+  for (ParamId id = 0; id < params_.size(); ++id) {
+    constexpr std::string_view kPrefix = "layers.";
+    const std::string& name = params_.spec(id).name;
+    if (!grads.wants(id) || !name.starts_with(kPrefix)) continue;
+    lowest = std::min(lowest, static_cast<size_t>(std::stoull(name.substr(kPrefix.size()))));
+  }
+  return lowest;
+}
+
+void Transformer::backward(Pass& pass, const ModelInputs& inputs, const Activations& kept,
                            const StreamGrad& grad) const {
-  final_norm_.backward(pass, {.sum = kept.x,
-                              .stats = kept.stats,
-                              .dy = grad.dx,
-                              .dx = grad.dx,
-                              .dropped = grad.dropped,
-                              .drop = kept.drop,
-                              .branch_bias = blocks_.back().last_bias()});
-  for (size_t layer = blocks_.size(); layer-- > 0;) {
+  const size_t lowest = lowest_trained_block(*pass.grads);
+  if (lowest == blocks_.size() && !final_norm_.wants(*pass.grads)) return;
+  if (spec_.final_norm) {
+    final_norm_.backward(pass, {.sum = kept.x,
+                                .stats = kept.stats,
+                                .dy = grad.dx,
+                                .dx = grad.dx,
+                                .dropped = grad.dropped,
+                                .drop = kept.drop,
+                                .branch_bias = blocks_.back().last_bias()});
+  }
+  const ArenaScope scratch(pass.ctx.scratch);
+  if (relative_.defined()) relative_.begin_backward(pass);
+  for (size_t layer = blocks_.size(); layer-- > lowest;) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
     blocks_[layer].backward(pass, kept.blocks[layer], grad, layer > 0 ? blocks_[layer - 1].last_bias() : kNoParam);
   }
-  embedding_.backward(pass, tokens, grad.dx);
+  if (relative_.defined()) relative_.end_backward(pass, kept.relative);
+  embedding_.backward(pass, inputs.tokens, inputs.token_types, kept.embedding, grad.dx);
 }
 
-void Transformer::train(Pass& pass, const TensorView& tokens, const TensorView& targets) const {
+void Transformer::loss(Pass& pass, const Activations& kept, const TensorView& targets, const TensorView& dx) const {
+  if (is_language_model()) return head_.loss(pass, kept.output, targets, dx);
+  if (spec_.head == HeadKind::classifier) return classifier_.loss(pass, kept.output, targets, dx);
+  throw usage_error("a model without a head has no loss", "give it a language-model head or a classifier");
+}
+
+void Transformer::train(Pass& pass, const ModelInputs& inputs, const TensorView& targets) const {
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
   Activations kept(blocks_.size());
   {
     const ArenaScope forward_scratch(pass.ctx.scratch);
-    forward(pass, tokens, kept);
+    forward(pass, inputs, kept);
   }
-  const Shape shape{tokens.numel(), spec_.width};
-  StreamGrad grad{.dx = pass.scratch(shape, "d stream")};
+  const Shape shape{inputs.tokens.numel(), spec_.width};
+  StreamGrad grad{.dx = pass.scratch(shape, "d stream"), .dropped = {}};
   if (spec_.dropout) grad.dropped = pass.scratch(shape, "d stream, dropped");
-  head_.loss(pass, kept.output, targets, grad.dx);
-  backward(pass, tokens, kept, grad);
+  loss(pass, kept, targets, grad.dx);
+  backward(pass, inputs, kept, grad);
 }
 
-void Transformer::evaluate(Pass& pass, const TensorView& tokens, const TensorView& targets) const {
+void Transformer::evaluate(Pass& pass, const ModelInputs& inputs, const TensorView& targets) const {
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
   Activations kept(blocks_.size());
-  forward(pass, tokens, kept);
-  head_.loss(pass, kept.output, targets, {});
+  forward(pass, inputs, kept);
+  loss(pass, kept, targets, {});
 }
 
-void Transformer::visit_activations(Pass& pass, const TensorView& tokens, const Visit& visit) const {
+void Transformer::class_logits(Pass& pass, const ModelInputs& inputs, const TensorView& out) const {
+  if (spec_.head != HeadKind::classifier) throw usage_error("the model is not a classifier", "give it labels");
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
   Activations kept(blocks_.size());
-  forward(pass, tokens, kept, &visit);
+  forward(pass, inputs, kept);
+  classifier_.logits(pass, kept.output, out);
 }
 
-void Transformer::logits(Pass& pass, const TensorView& tokens, int64_t begin, int64_t end, const TensorView& out,
+void Transformer::hidden(Pass& pass, const ModelInputs& inputs, const TensorView& out) const {
+  const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
+  Activations kept(blocks_.size());
+  forward(pass, inputs, kept);
+  convert(pass.ctx, {.from = kept.output, .to = out});
+}
+
+void Transformer::visit_activations(Pass& pass, const ModelInputs& inputs, const Visit& visit) const {
+  const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
+  Activations kept(blocks_.size());
+  forward(pass, inputs, kept, &visit);
+}
+
+void Transformer::logits(Pass& pass, const ModelInputs& inputs, int64_t begin, int64_t end, const TensorView& out,
                          std::span<const KvCache> caches) const {
+  if (!is_language_model()) throw usage_error("the model has no language-model head", "use one that predicts tokens");
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
   Activations kept(blocks_.size());
   for (size_t layer = 0; layer < caches.size(); ++layer) kept.blocks[layer].attention.cache = caches[layer];
-  forward(pass, tokens, kept);
+  forward(pass, inputs, kept);
   head_.logits(pass, kept.output.slice_rows(begin, end), out);
 }
 

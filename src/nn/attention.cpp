@@ -9,7 +9,11 @@
 namespace gradmill {
 
 SelfAttention::SelfAttention(ParamTable& params, const Options& options) : options_(options) {
-  if (options_.scale == 0) options_.scale = 1.0f / std::sqrt(static_cast<float>(options.head_dim));
+  if (options_.scale == 0) {
+    const RelativeOptions& relative = options.relative;
+    const int terms = relative.on ? 1 + relative.content_to_position + relative.position_to_content : 1;
+    options_.scale = 1.0f / std::sqrt(static_cast<float>(options.head_dim * terms));
+  }
   q_width_ = options.heads * options.head_dim;
   kv_width_ = options.kv_heads * options.head_dim;
   qkv_ = Linear(params, {.name = options.name + ".qkv",
@@ -17,9 +21,11 @@ SelfAttention::SelfAttention(ParamTable& params, const Options& options) : optio
                          .slices = {{"q", q_width_}, {"k", kv_width_}, {"v", kv_width_}},
                          .bias = options.qkv_bias,
                          .init_std = options.init_std});
+  add_relative_params(params);
   if (options.qk_norm) {
-    q_norm_ = params.add({.name = options.name + ".q_norm.weight", .cols = options.head_dim, .init = Init::ones});
-    k_norm_ = params.add({.name = options.name + ".k_norm.weight", .cols = options.head_dim, .init = Init::ones});
+    const Init init = options.norm_offset == 1 ? Init::zeros : Init::ones;
+    q_norm_ = params.add({.name = options.name + ".q_norm.weight", .cols = options.head_dim, .init = init});
+    k_norm_ = params.add({.name = options.name + ".k_norm.weight", .cols = options.head_dim, .init = init});
   }
   out_ = Linear(params, {.name = options.name + ".out",
                          .in = q_width_,
@@ -37,13 +43,15 @@ KvCache SelfAttention::make_cache(Pass& pass, int64_t positions) const {
 }
 
 RopeArgs SelfAttention::rope_args(Pass& pass, const TensorView& qkv, const TensorView& rotated) const {
-  RopeArgs args{.in = qkv.slice_cols(0, q_width_ + kv_width_),
-                .positions = pass.seq.positions,
-                .cos_sin = pass.rope_table,
-                .heads = options_.heads,
-                .kv_heads = options_.kv_heads,
-                .head_dim = options_.head_dim,
-                .eps = options_.norm_eps};
+  RopeArgs args{
+      .in = qkv.slice_cols(0, q_width_ + kv_width_),
+      .positions = pass.seq.positions,
+      .cos_sin = options_.local && pass.tables.local_rope.defined() ? pass.tables.local_rope : pass.tables.rope,
+      .heads = options_.heads,
+      .kv_heads = options_.kv_heads,
+      .head_dim = options_.head_dim,
+      .eps = options_.norm_eps,
+      .weight_offset = options_.norm_offset};
   args.out = rotated.defined() ? rotated : args.in;
   if (norms_heads()) {
     args.q_weight = pass.weights[q_norm_];
@@ -73,7 +81,7 @@ AttentionArgs SelfAttention::attention_args(Pass& pass, const AttentionSaved& sa
           .head_dim = options_.head_dim,
           .scale = options_.scale,
           .mask = options_.mask,
-          .dropout = options_.dropout && pass.training(),
+          .dropout = drops(pass),
           .dropout_site = options_.dropout_site};
 }
 
@@ -92,15 +100,20 @@ void SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved,
   if (options_.rope) rotate(pass, saved);
   saved.out = pass.slot(Slot::attended, {rows, q_width_}, pass.weights.dtype(), "out");
   saved.lse = pass.slot(Slot::attended, {options_.heads, rows}, DType::fp32, "lse");
-  AttentionArgs args = attention_args(pass, saved);
-  if (saved.cache.k.defined()) extend_cache(pass, saved.cache, args);
-  attention_forward(pass.ctx, args);
+  if (options_.relative.on) {
+    project_relative(pass, saved);
+    disentangled_attention_forward(pass.ctx, disentangled_args(pass, saved));
+  } else {
+    AttentionArgs args = attention_args(pass, saved);
+    if (saved.cache.k.defined()) extend_cache(pass, saved.cache, args);
+    attention_forward(pass.ctx, args);
+  }
   out_.forward(pass, Operand(saved.out), y);
   if (!pass.policy.keeps(Slot::rotated)) saved.rotated = {};
 }
 
 void SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const TensorView& dy, const TensorView& dqkv,
-                             const TensorView& dx) const {
+                             const TensorView& dx, float beta) const {
   const NameScope name(pass.ctx, "attention");
   const ArenaScope scope(pass.ctx.scratch);
   AttentionSaved saved = kept;
@@ -110,11 +123,15 @@ void SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const Tenso
   const TensorView dout = pass.scratch({dy.rows(), q_width_}, "d out");
   out_.backward_weight(pass, Operand(saved.out), dy);
   out_.backward_input(pass, dy, dout);
-  attention_backward(pass.ctx, {.forward = attention_args(pass, saved),
-                                .dout = dout,
-                                .dq = dqkv.slice_cols(0, q_width_),
-                                .dk = dqkv.slice_cols(q_width_, qk_width),
-                                .dv = dqkv.slice_cols(qk_width, qkv_.out())});
+  if (options_.relative.on) {
+    backward_relative_attention(pass, saved, dout, dqkv);
+  } else {
+    attention_backward(pass.ctx, {.forward = attention_args(pass, saved),
+                                  .dout = dout,
+                                  .dq = dqkv.slice_cols(0, q_width_),
+                                  .dk = dqkv.slice_cols(q_width_, qk_width),
+                                  .dv = dqkv.slice_cols(qk_width, qkv_.out())});
+  }
   if (options_.rope) {
     const auto q = pass.grads->write(q_norm_), k = pass.grads->write(k_norm_);
     const TensorView dqk = dqkv.slice_cols(0, qk_width);
@@ -127,7 +144,7 @@ void SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const Tenso
                              .k_beta = k.beta});
   }
   qkv_.backward_bias(pass, dqkv);
-  qkv_.backward_input(pass, dqkv, dx);
+  qkv_.backward_input(pass, dqkv, dx, beta);
 }
 
 }  // namespace gradmill

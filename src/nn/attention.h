@@ -6,6 +6,7 @@
 #include "nn/linear.h"
 #include "nn/pass.h"
 #include "ops/attention.h"
+#include "ops/disentangled_attention.h"
 #include "ops/rope.h"
 
 namespace gradmill {
@@ -21,21 +22,32 @@ struct AttentionSaved {
   TensorView rotated;  // (N, (H + Hkv) D), only with QK-norm
   TensorView out;      // (N, H D)
   TensorView lse;      // (H, N) fp32
-  KvCache cache;       // set by the caller of a forward that continues a sequence: no backward
+  // The table of relative positions through the projections: queries, keys and, with shared ones, unused values.
+  TensorView relative;  // (R, 2 H D) or (R, 3 H D)
+  KvCache cache;        // set by the caller of a forward that continues a sequence: no backward
 };
 
 class SelfAttention {
  public:
+  // Disentangled attention; the table is the pass's.
+  struct RelativeOptions {
+    bool on = false;
+    bool content_to_position = true, position_to_content = true;
+    bool shares_keys = true;  // the table goes through the projections of the contents
+  };
   struct Options {
     std::string name;
     int64_t width = 0, heads = 0, kv_heads = 0, head_dim = 0;
     bool qkv_bias = false, out_bias = false;
     bool rope = false, qk_norm = false;
     float norm_eps = 1e-6f;
-    float scale = 0;  // 0: 1 / sqrt(head_dim)
+    float norm_offset = 0;  // added to the weights of the heads' norms
+    bool local = false;     // positions by the local rope table, where the pass has one
+    float scale = 0;        // 0: 1 / sqrt(head_dim * terms of a logit)
     AttentionMask mask;
+    RelativeOptions relative;
     bool dropout = false;
-    uint32_t dropout_site = 0;
+    uint32_t dropout_site = 0;  // kRelativeSite above it is used too
     float init_std = 0.02f, out_init_std = 0.02f;
   };
 
@@ -52,24 +64,34 @@ class SelfAttention {
   // y (N, C) = attention(x). Slots that the policy does not keep live in scratch until the caller's scope ends. With
   // saved.cache, the rows' keys and values join it at pass.seq.positions, and queries see what it holds.
   void forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const;
-  // dx (N, C) and dqkv (like saved.qkv) from dy: all but the gradients of the projection's weight, which the caller
-  // adds when it has x: qkv().backward_weight(pass, x, dqkv), and of out's bias, which who makes dy can add up on the
-  // way: out().backward_bias(pass, dy).
+  // dqkv (like saved.qkv) and dx (N, C) = the input's gradient + beta * dx, from dy, which may be dx: all but the
+  // gradients of the projection's weight, which the caller adds when it has x: qkv().backward_weight(pass, x, dqkv),
+  // and of out's bias, which who makes dy can add up on the way: out().backward_bias(pass, dy).
   void backward(Pass& pass, const AttentionSaved& saved, const TensorView& dy, const TensorView& dqkv,
-                const TensorView& dx) const;
+                const TensorView& dx, float beta = 0) const;
 
  private:
+  static constexpr uint32_t kRelativeSite = 3;
+
   bool norms_heads() const { return options_.qk_norm; }
+  bool drops(const Pass& pass) const { return options_.dropout && pass.training(); }
   RopeArgs rope_args(Pass& pass, const TensorView& qkv, const TensorView& rotated) const;
   // Rotated q and k of a projection, in `saved.rotated` or in place.
   void rotate(Pass& pass, AttentionSaved& saved) const;
   AttentionArgs attention_args(Pass& pass, const AttentionSaved& saved) const;
+  void add_relative_params(ParamTable& params);
+  TensorView relative_table(Pass& pass) const;
+  void project_relative(Pass& pass, AttentionSaved& saved) const;
+  DisentangledAttentionArgs disentangled_args(Pass& pass, const AttentionSaved& saved) const;
+  // dqkv, and all that the table's projections collect.
+  void backward_relative_attention(Pass& pass, const AttentionSaved& saved, const TensorView& dout,
+                                   const TensorView& dqkv) const;
   // Moves the keys and values of `args` into the cache.
   static void extend_cache(Pass& pass, const KvCache& cache, AttentionArgs& args);
 
   Options options_;
   int64_t q_width_ = 0, kv_width_ = 0;
-  Linear qkv_, out_;
+  Linear qkv_, out_, pos_key_, pos_query_;
   ParamId q_norm_ = kNoParam, k_norm_ = kNoParam;
 };
 

@@ -2,44 +2,97 @@
 #include "nn/embedding.h"
 
 #include "core/rng.h"
+#include "ops/bias_grad.h"
 #include "ops/dropout.h"
 #include "ops/embedding.h"
+#include "ops/init.h"
 
 namespace gradmill {
+namespace {
 
-Embedding::Embedding(ParamTable& params, const Options& options) : options_(options) {
-  table_ = params.add({.name = options.name + ".tokens.weight",
-                       .rows = options.vocab,
-                       .cols = options.width,
-                       .init_std = options.init_std});
-  if (options.positions > 0) {
-    positions_ = params.add({.name = options.name + ".positions.weight",
-                             .rows = options.positions,
-                             .cols = options.width,
-                             .init_std = options.init_std});
-  }
+float rounded_to(DType dtype, float value) {
+  if (dtype == DType::bf16) return static_cast<float>(Bf16(value));
+  if (dtype == DType::fp16) return static_cast<float>(Fp16(value));
+  return value;
 }
 
-void Embedding::forward(Pass& pass, const TensorView& tokens, const TensorView& y) const {
+}  // namespace
+
+Embedding::Embedding(ParamTable& params, const Options& options) : options_(options) {
+  const auto add_table = [&](std::string_view what, int64_t rows) {
+    return params.add({.name = fmt::format("{}.{}.weight", options.name, what),
+                       .rows = rows,
+                       .cols = options.width,
+                       .init_std = options.init_std});
+  };
+  table_ = add_table("tokens", options.vocab);
+  if (options.positions > 0) positions_ = add_table("positions", options.positions);
+  if (options.token_types > 0) types_ = add_table("types", options.token_types);
+  if (!options.normed) return;
+  Norm::Options norm = options.norm;
+  norm.name = options.name + ".norm";
+  norm.width = options.width;
+  norm_ = Norm(params, norm);
+}
+
+bool Embedding::wants(const Gradients& grads) const {
+  return grads.wants(table_) || grads.wants(positions_) || grads.wants(types_) || norm_.wants(grads);
+}
+
+void Embedding::forward(Pass& pass, const TensorView& tokens, const TensorView& types, EmbeddingSaved& saved,
+                        const TensorView& y) const {
   const NameScope scope(pass.ctx, "embedding");
-  EmbeddingArgs args{.indices = tokens, .table = pass.weights[table_], .y = y, .scale = options_.scale};
+  if (options_.normed) {
+    saved.sum = pass.slot(Slot::x, y.shape, y.dtype, "sum");
+    saved.stats = norm_.alloc_stats(pass, Slot::x, y.rows());
+  }
+  EmbeddingArgs args{.indices = tokens,
+                     .table = pass.weights[table_],
+                     .y = options_.normed ? saved.sum : y,
+                     .scale = rounded_to(y.dtype, options_.scale)};
   if (positions_ != kNoParam) {
     args.position_indices = pass.seq.positions;
     args.position_table = pass.weights[positions_];
   }
+  if (types_ != kNoParam) {
+    args.type_indices = types;
+    args.type_table = pass.weights[types_];
+  }
   embedding_forward(pass.ctx, args);
+  if (options_.normed) norm_.forward(pass, saved.sum, {}, {}, {}, saved.stats, Operand(y));
   if (options_.dropout && pass.training()) dropout(pass.ctx, {.x = y, .y = y, .site = RngSite::kEmbedding});
 }
 
-void Embedding::backward(Pass& pass, const TensorView& tokens, const TensorView& dy) const {
+void Embedding::backward(Pass& pass, const TensorView& tokens, const TensorView& types, const EmbeddingSaved& saved,
+                         const TensorView& dy) const {
   const NameScope scope(pass.ctx, "embedding");
+  if (!wants(*pass.grads)) return;
   if (options_.dropout) dropout(pass.ctx, {.x = dy, .y = dy, .site = RngSite::kEmbedding});
+  if (options_.normed) norm_.backward(pass, {.sum = saved.sum, .stats = saved.stats, .dy = dy, .dx = dy});
   if (const auto target = pass.grads->write(table_); target.grad.defined()) {
-    embedding_backward(
-        pass.ctx, {.indices = tokens, .dy = dy, .dtable = target.grad, .scale = options_.scale, .beta = target.beta});
+    embedding_backward(pass.ctx, {.indices = tokens,
+                                  .dy = dy,
+                                  .dtable = target.grad,
+                                  .scale = rounded_to(dy.dtype, options_.scale),
+                                  .beta = target.beta});
   }
   if (const auto target = pass.grads->write(positions_); target.grad.defined()) {
     embedding_backward(pass.ctx, {.indices = pass.seq.positions, .dy = dy, .dtable = target.grad, .beta = target.beta});
+  }
+  add_type_gradient(pass, types, dy);
+}
+
+void Embedding::add_type_gradient(Pass& pass, const TensorView& types, const TensorView& dy) const {
+  const auto target = pass.grads->write(types_);
+  if (!target.grad.defined()) return;
+  if (types.defined()) {
+    return embedding_backward(pass.ctx, {.indices = types, .dy = dy, .dtable = target.grad, .beta = target.beta});
+  }
+  // Every row is of type 0: a column sum, and zeros for the other types.
+  const TensorView first = target.grad.slice_rows(0, 1).reshape({dy.cols()});
+  bias_grad(pass.ctx, {.dy = dy, .dbias = first, .beta = target.beta});
+  if (target.beta == 0 && options_.token_types > 1) {
+    init_values(pass.ctx, {.to = target.grad.slice_rows(1, options_.token_types)});
   }
 }
 

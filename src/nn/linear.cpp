@@ -23,8 +23,8 @@ void Linear::forward(Pass& pass, const Operand& x, const TensorView& y) const {
                     .bias = bias_ == kNoParam ? TensorView{} : pass.weights[bias_]});
 }
 
-void Linear::backward_input(Pass& pass, const TensorView& dy, const TensorView& dx) const {
-  matmul(pass.ctx, {.a = dy, .b = pass.weights[weight_], .c = dx});
+void Linear::backward_input(Pass& pass, const TensorView& dy, const TensorView& dx, float beta) const {
+  matmul(pass.ctx, {.a = dy, .b = pass.weights[weight_], .c = dx, .beta = beta});
 }
 
 void Linear::backward_weight(Pass& pass, const Operand& x, const TensorView& dy) const {

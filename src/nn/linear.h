@@ -38,10 +38,13 @@ class Linear {
   OperandSpec input_spec() const { return {}; }
 
   void forward(Pass& pass, const Operand& x, const TensorView& y) const;
-  // The backward in parts, for callers that make x again on the way: dx = dy · W, and what the parameters collect.
-  void backward_input(Pass& pass, const TensorView& dy, const TensorView& dx) const;
+  // The backward in parts, for callers that make x again on the way: dx = dy · W + beta * dx, and what the parameters
+  // collect.
+  void backward_input(Pass& pass, const TensorView& dy, const TensorView& dx, float beta = 0) const;
   void backward_weight(Pass& pass, const Operand& x, const TensorView& dy) const;
   void backward_bias(Pass& pass, const TensorView& dy) const;
+  // Whether backward_weight reads x: callers need not make it for frozen weights.
+  bool reads_input(const Pass& pass) const { return pass.grads->wants(weight_); }
 
  private:
   int64_t in_ = 0, out_ = 0;

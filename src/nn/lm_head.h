@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The language-model head: logits, loss and their gradient, some rows at a time so that logits stay small.
+// The language-model head, for masked models with its own layer in front: logits, loss and their gradient, some rows at
+// a time so that logits stay small.
 #pragma once
 
 #include "nn/linear.h"
+#include "nn/mlm_transform.h"
 #include "nn/pass.h"
 
 namespace gradmill {
@@ -13,6 +15,10 @@ class LmHead {
     std::string name;
     int64_t width = 0, vocab = 0;
     ParamId tied_weight = kNoParam;
+    bool bias = false;
+    float softcap = 0;  // logits = softcap * tanh(logits / softcap); 0: as they are
+    bool transform = false;
+    MlmTransform::Options transform_options;  // name and width are ours
     float init_std = 0.02f;
     int64_t chunk_rows = 0;  // 0: as many as fit a share of the device's memory
   };
@@ -22,15 +28,19 @@ class LmHead {
 
   const Linear& linear() const { return linear_; }
 
-  void logits(Pass& pass, const TensorView& x, const TensorView& out) const { linear_.forward(pass, Operand(x), out); }
+  // out (n, V) of x (n, C).
+  void logits(Pass& pass, const TensorView& x, const TensorView& out) const;
   // Adds the losses of all rows to scalars->loss_sum. When training, dx (N, C) becomes the gradient of the mean loss
   // over the step's targets and the weight's gradient accumulates; otherwise dx is not looked at.
   void loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const;
 
  private:
   int64_t chunk_rows(const ExecContext& ctx, DType dtype, int64_t rows) const;
+  // The losses of x's rows, and with dx its gradient.
+  void chunked_loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const;
 
   Options options_;
+  MlmTransform transform_;
   Linear linear_;
 };
 

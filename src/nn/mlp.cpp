@@ -41,13 +41,13 @@ void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const {
   activation_forward(pass.ctx, {.kind = options_.activation, .x = saved.gate_up, .y = Operand(saved.hidden)});
 }
 
-void Mlp::forward(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& y) const {
-  forward_hidden(pass, x, saved);
+void Mlp::forward_down(Pass& pass, const MlpSaved& saved, const TensorView& y) const {
+  const NameScope scope(pass.ctx, "mlp");
   down_.forward(pass, Operand(saved.hidden), y);
-  if (!pass.policy.keeps(Slot::hidden)) saved.hidden = {};
 }
 
-TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx) const {
+TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx,
+                         float beta) const {
   const NameScope name(pass.ctx, "mlp");
   const bool gated = is_gated(options_.activation);
   const Shape shape{dy.rows(), options_.hidden};
@@ -66,7 +66,8 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy
     const TensorView dhidden = gated ? pass.scratch(shape, "d hidden") : dgate_up;
     down_.backward_input(pass, dy, dhidden);
     // The kernel that reads gate_up for its gradient can write the activation's output again for next to nothing.
-    const TensorView again = hidden.defined() ? TensorView{} : pass.scratch(shape, "hidden again");
+    const bool rebuilds = !hidden.defined() && down_.reads_input(pass);
+    const TensorView again = rebuilds ? pass.scratch(shape, "hidden again") : TensorView{};
     activation_backward(pass.ctx, {.kind = options_.activation,
                                    .x = saved.gate_up,
                                    .dy = dhidden,
@@ -77,7 +78,7 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy
     if (again.defined()) hidden = again;
   }
   down_.backward_weight(pass, Operand(hidden), dy);
-  up_.backward_input(pass, dgate_up, dx);
+  up_.backward_input(pass, dgate_up, dx, beta);
   return dgate_up;
 }
 

@@ -30,13 +30,15 @@ class Mlp {
   const Linear& up() const { return up_; }
   const Linear& down() const { return down_; }
 
-  // The part that the backward needs: gate_up and hidden.
+  // gate_up and hidden, which the backward needs; then the rest, which it does not.
   void forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const;
-  void forward(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& y) const;
+  void forward_down(Pass& pass, const MlpSaved& saved, const TensorView& y) const;
   // All but the gradients of up's weight, which the caller adds when it has x: up().backward_weight(pass, x, result),
-  // and of down's bias, which who makes dy can add up on the way: down().backward_bias(pass, dy).
-  // The result is the gradient of gate_up: over it, or in scratch until the caller's scope ends.
-  TensorView backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx) const;
+  // and of down's bias, which who makes dy can add up on the way: down().backward_bias(pass, dy). The result is the
+  // gradient of gate_up: over it, or in scratch until the caller's scope ends. dx = the input's gradient + beta * dx;
+  // it may be dy.
+  TensorView backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx,
+                      float beta = 0) const;
 
  private:
   // The product and its GELU may be one op: then gate_up does not give hidden again bit for bit.

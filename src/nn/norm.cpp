@@ -3,8 +3,11 @@
 
 namespace gradmill {
 
-Norm::Norm(ParamTable& params, const Options& options) : kind_(options.kind), eps_(options.eps) {
-  weight_ = params.add({.name = options.name + ".weight", .cols = options.width, .init = Init::ones});
+Norm::Norm(ParamTable& params, const Options& options)
+    : kind_(options.kind), eps_(options.eps), offset_(options.offset) {
+  // A norm starts as one that changes nothing.
+  const Init init = offset_ == 1 ? Init::zeros : Init::ones;
+  weight_ = params.add({.name = options.name + ".weight", .cols = options.width, .init = init});
   if (kind_ == NormKind::layer && options.bias) {
     bias_ = params.add({.name = options.name + ".bias", .cols = options.width, .init = Init::zeros});
   }
@@ -14,6 +17,13 @@ NormStats Norm::alloc_stats(Pass& pass, Slot slot, int64_t rows) const {
   NormStats stats;
   if (kind_ == NormKind::layer) stats.mean = pass.slot(slot, {rows}, DType::fp32, "mean");
   stats.rstd = pass.slot(slot, {rows}, DType::fp32, "rstd");
+  return stats;
+}
+
+NormStats Norm::scratch_stats(Pass& pass, int64_t rows) const {
+  NormStats stats;
+  if (kind_ == NormKind::layer) stats.mean = pass.ctx.alloc_scratch({rows}, DType::fp32, "mean");
+  stats.rstd = pass.ctx.alloc_scratch({rows}, DType::fp32, "rstd");
   return stats;
 }
 
@@ -29,6 +39,7 @@ void Norm::forward(Pass& pass, const TensorView& x, const TensorView& delta, con
                           .rstd = stats.rstd,
                           .y = y,
                           .eps = eps_,
+                          .weight_offset = offset_,
                           .dropout = drop.on,
                           .dropout_site = drop.site});
 }
@@ -48,6 +59,7 @@ void Norm::backward(Pass& pass, const Backward& call) const {
                            .dbias = bias.grad,
                            .weight_beta = weight.beta,
                            .bias_beta = bias.beta,
+                           .weight_offset = offset_,
                            .y = Operand(call.y),
                            .bias = bias_ == kNoParam ? TensorView{} : pass.weights[bias_],
                            .dropped = call.drop.on ? call.dropped : TensorView{},

@@ -26,13 +26,18 @@ class Norm {
     NormKind kind = NormKind::rms;
     int64_t width = 0;
     float eps = 1e-6f;
-    bool bias = true;  // LayerNorm's; RMSNorm has none
+    float offset = 0;  // added to the weight
+    bool bias = true;  // of a LayerNorm; an RMSNorm has none
   };
 
   Norm() = default;
   Norm(ParamTable& params, const Options& options);
 
+  bool defined() const { return weight_ != kNoParam; }
+  bool wants(const Gradients& grads) const { return grads.wants(weight_) || grads.wants(bias_); }
   NormStats alloc_stats(Pass& pass, Slot slot, int64_t rows) const;
+  // Until the caller's scope ends.
+  NormStats scratch_stats(Pass& pass, int64_t rows) const;
   // sum = x + drop(delta) (delta and sum undefined together), y = norm(sum). May overwrite delta.
   void forward(Pass& pass, const TensorView& x, const TensorView& delta, const Drop& drop, const TensorView& sum,
                const NormStats& stats, const Operand& y) const;
@@ -52,7 +57,7 @@ class Norm {
 
  private:
   NormKind kind_ = NormKind::rms;
-  float eps_ = 1e-6f;
+  float eps_ = 1e-6f, offset_ = 0;
   ParamId weight_ = kNoParam, bias_ = kNoParam;
 };
 

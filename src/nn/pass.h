@@ -9,13 +9,23 @@
 
 namespace gradmill {
 
+// What layers know of positions. Constant, in persistent memory; undefined where the model has no use for it.
+struct PositionTables {
+  TensorView rope;        // (P, D) fp32: cosines in the first half of a row, sines in the second
+  TensorView local_rope;  // of local layers, where theirs differs
+  TensorView buckets;     // (2 P - 1) int32: which row of the relative table a distance has
+};
+
 struct Pass {
   ExecContext& ctx;
   const Weights& weights;
   Gradients* grads = nullptr;  // null: no backward
   SeqLayout seq;
   SavePolicy policy = SavePolicy::forward_only();
-  TensorView rope_table;  // (P, D) fp32; undefined without rotary positions
+  PositionTables tables;
+  TensorView relative;       // (R, C) the table of relative positions as layers read it, where the model has one
+  TensorView drelative;      // (R, C) fp32: the sum of its gradients so far, or undefined: not wanted
+  TensorView class_weights;  // (labels) fp32 factors of a classifier's losses by class, or undefined
 
   bool training() const { return grads != nullptr; }
   // Memory for a slot: saved, or scratch until the caller's scope ends.

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+// Blocks, and those whose norms stand before their branches or around them.
 #include "nn/residual.h"
 
 namespace gradmill {
 
 Block::Block(ParamTable& params, const Options& options)
-    : dropout_(options.dropout), dropout_site_(options.dropout_site) {
-  const auto norm = [&](const char* name) {
-    return Norm(params, {.name = options.name + name,
-                         .kind = options.norm,
-                         .width = options.attention.width,
-                         .eps = options.norm_eps,
-                         .bias = options.norm_bias});
+    : placement_(options.placement), dropout_(options.dropout), dropout_site_(options.dropout_site) {
+  const auto make_norm = [&](std::string_view name) {
+    Norm::Options norm = options.norm;
+    norm.name = fmt::format("{}.{}", options.name, name);
+    norm.width = options.attention.width;
+    return Norm(params, norm);
   };
-  norm1_ = norm(".norm1");
+  const bool around = placement_ == NormPlacement::around;
+  if (options.has_norm1) norm1_ = make_norm("norm1");
   attention_ = SelfAttention(params, options.attention);
-  norm2_ = norm(".norm2");
+  if (around) out_norm1_ = make_norm("norm1_out");
+  norm2_ = make_norm("norm2");
   mlp_ = Mlp(params, options.mlp);
+  if (around) out_norm2_ = make_norm("norm2_out");
 }
 
 // The stream's sum, its norm, and attention of it in `delta`. A stream without delta (the first block's, or a rerun's)
@@ -23,50 +26,87 @@ Block::Block(ParamTable& params, const Options& options)
 void Block::forward_attention(Pass& pass, const Stream& stream, const TensorView& delta, BlockSaved& saved) const {
   const TensorView& x = stream.x.plain;
   saved.x = stream.delta.defined() ? pass.slot(Slot::x, x.shape, x.dtype, "x") : x;
-  saved.n1 = pass.slot(Slot::norm1, x.shape, x.dtype, "norm1");
-  saved.stats1 = norm1_.alloc_stats(pass, Slot::stats1, x.rows());
-  norm1_.forward(pass, x, stream.delta, stream.drop, stream.delta.defined() ? saved.x : TensorView{}, saved.stats1,
-                 Operand(saved.n1));
-  attention_.forward(pass, Operand(saved.n1), saved.attention, delta);
+  if (norm1_.defined()) {
+    saved.n1 = pass.slot(Slot::norm1, x.shape, x.dtype, "norm1");
+    saved.stats1 = norm1_.alloc_stats(pass, Slot::stats1, x.rows());
+    norm1_.forward(pass, x, stream.delta, stream.drop, stream.delta.defined() ? saved.x : TensorView{}, saved.stats1,
+                   Operand(saved.n1));
+  }
+  const Operand input(norm1_.defined() ? saved.n1 : saved.x);
+  if (!out_norm1_.defined()) return attention_.forward(pass, input, saved.attention, delta);
+  saved.branch1 = pass.slot(Slot::branch1, x.shape, x.dtype, "attention output");
+  saved.branch_stats1 = out_norm1_.alloc_stats(pass, Slot::branch1, x.rows());
+  attention_.forward(pass, input, saved.attention, saved.branch1);
+  out_norm1_.forward(pass, saved.branch1, {}, {}, {}, saved.branch_stats1, Operand(delta));
 }
 
-Operand Block::norm2_forward(Pass& pass, const TensorView& delta, const TensorView& mid, BlockSaved& saved) const {
+void Block::forward_norm2(Pass& pass, const TensorView& delta, const TensorView& mid, BlockSaved& saved) const {
   saved.mid = mid;
   saved.n2 = pass.slot(Slot::norm2, mid.shape, mid.dtype, "norm2");
   saved.stats2 = norm2_.alloc_stats(pass, Slot::stats2, mid.rows());
   norm2_.forward(pass, saved.x, delta, drop(pass, 0), mid, saved.stats2, Operand(saved.n2));
-  return Operand(saved.n2);
+}
+
+void Block::forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved) const {
+  mlp_.forward_hidden(pass, Operand(saved.n2), saved.mlp);
+  if (!out_norm2_.defined()) return mlp_.forward_down(pass, saved.mlp, delta);
+  saved.branch2 = pass.slot(Slot::branch2, saved.mid.shape, saved.mid.dtype, "mlp output");
+  saved.branch_stats2 = out_norm2_.alloc_stats(pass, Slot::branch2, saved.mid.rows());
+  mlp_.forward_down(pass, saved.mlp, saved.branch2);
+  out_norm2_.forward(pass, saved.branch2, {}, {}, {}, saved.branch_stats2, Operand(delta));
 }
 
 void Block::forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, BlockSaved& saved) const {
   const ArenaScope scope(pass.ctx.scratch);
-  saved.drop = stream.drop;
-  forward_attention(pass, stream, buffers.delta, saved);
-  const TensorView mid =
-      pass.policy.keeps(Slot::mid) ? pass.slot(Slot::mid, saved.x.shape, saved.x.dtype, "mid") : buffers.x;
-  const Operand n2 = norm2_forward(pass, buffers.delta, mid, saved);
-  mlp_.forward(pass, n2, saved.mlp, buffers.delta);
-  stream = {Operand(mid), buffers.delta, drop(pass, 1)};
+  if (placement_ == NormPlacement::after) {
+    saved.x = stream.x.plain;
+    const Shape shape = saved.x.shape;
+    const TensorView y =
+        pass.policy.keeps(Slot::x) ? pass.slot(Slot::x, shape, saved.x.dtype, "block output") : buffers.x;
+    forward_after(pass, buffers.delta, y, saved);
+    stream = {Operand(y), {}, {}};
+  } else {
+    saved.drop = stream.drop;
+    forward_attention(pass, stream, buffers.delta, saved);
+    const TensorView mid =
+        pass.policy.keeps(Slot::mid) ? pass.slot(Slot::mid, saved.x.shape, saved.x.dtype, "mid") : buffers.x;
+    forward_norm2(pass, buffers.delta, mid, saved);
+    forward_mlp(pass, buffers.delta, saved);
+    stream = {Operand(mid), buffers.delta, drop(pass, 1)};
+  }
   if (!pass.policy.keeps(Slot::norm1)) saved.n1 = {};
   if (!pass.policy.keeps(Slot::norm2)) saved.n2 = {};
+  if (!pass.policy.keeps(Slot::hidden)) saved.mlp.hidden = {};
 }
 
 void Block::rerun(Pass& pass, BlockSaved& saved) const {
-  const Stream stream{Operand(saved.x), {}};
   const TensorView delta = pass.scratch(saved.x.shape, "delta again");
-  forward_attention(pass, stream, delta, saved);
-  const TensorView mid = pass.scratch(saved.x.shape, "mid again");
-  const Operand n2 = norm2_forward(pass, delta, mid, saved);
-  mlp_.forward_hidden(pass, n2, saved.mlp);
+  if (placement_ == NormPlacement::after) {
+    return forward_after(pass, delta, pass.scratch(saved.x.shape, "block output again"), saved);
+  }
+  forward_attention(pass, {Operand(saved.x), {}, {}}, delta, saved);
+  forward_norm2(pass, delta, pass.scratch(saved.x.shape, "mid again"), saved);
+  if (out_norm2_.defined()) return forward_mlp(pass, delta, saved);
+  mlp_.forward_hidden(pass, Operand(saved.n2), saved.mlp);
 }
 
 void Block::backward_mlp(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const {
   const ArenaScope scope(pass.ctx.scratch);
+  TensorView dbranch = grad.branch();
+  if (out_norm2_.defined()) {
+    dbranch = pass.scratch(grad.dx.shape, "d mlp output");
+    out_norm2_.backward(pass, {.sum = saved.branch2,
+                               .stats = saved.branch_stats2,
+                               .dy = grad.branch(),
+                               .dx = dbranch,
+                               .branch_bias = mlp_.down().bias()});
+  }
   const TensorView dn2 = pass.scratch(grad.dx.shape, "d norm2");
-  const TensorView dgate_up = mlp_.backward(pass, saved.mlp, grad.branch(), dn2);
+  const TensorView dgate_up = mlp_.backward(pass, saved.mlp, dbranch, dn2);
   // A norm's backward reads what its output is made of: it can write that again, and the weight's gradient waits for
   // it.
-  const TensorView again = saved.n2.defined() ? TensorView{} : pass.scratch(saved.mid.shape, "norm2 again");
+  const bool rebuilds = !saved.n2.defined() && mlp_.up().reads_input(pass);
+  const TensorView again = rebuilds ? pass.scratch(saved.mid.shape, "norm2 again") : TensorView{};
   norm2_.backward(pass, {.sum = saved.mid,
                          .stats = saved.stats2,
                          .dy = dn2,
@@ -75,16 +115,30 @@ void Block::backward_mlp(Pass& pass, const BlockSaved& saved, const StreamGrad& 
                          .y = again,
                          .dropped = grad.dropped,
                          .drop = drop(pass, 0),
-                         .branch_bias = attention_.out().bias()});
+                         .branch_bias = out_norm1_.defined() ? kNoParam : attention_.out().bias()});
   mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n2), dgate_up);
 }
 
 void Block::backward_attention(Pass& pass, const BlockSaved& saved, const StreamGrad& grad, ParamId bias_before) const {
   const ArenaScope scope(pass.ctx.scratch);
-  const TensorView dn1 = pass.scratch(grad.dx.shape, "d norm1");
+  TensorView dbranch = grad.branch();
+  if (out_norm1_.defined()) {
+    dbranch = pass.scratch(grad.dx.shape, "d attention output");
+    out_norm1_.backward(pass, {.sum = saved.branch1,
+                               .stats = saved.branch_stats1,
+                               .dy = grad.branch(),
+                               .dx = dbranch,
+                               .branch_bias = attention_.out().bias()});
+  }
   const TensorView dqkv = pass.scratch(saved.attention.qkv.shape, "d qkv");
-  attention_.backward(pass, saved.attention, grad.branch(), dqkv, dn1);
-  const TensorView again = saved.n1.defined() ? TensorView{} : pass.scratch(saved.x.shape, "norm1 again");
+  if (!norm1_.defined()) {
+    attention_.backward(pass, saved.attention, dbranch, dqkv, grad.dx, 1);
+    return attention_.qkv().backward_weight(pass, Operand(saved.x), dqkv);
+  }
+  const TensorView dn1 = pass.scratch(grad.dx.shape, "d norm1");
+  attention_.backward(pass, saved.attention, dbranch, dqkv, dn1);
+  const bool rebuilds = !saved.n1.defined() && attention_.qkv().reads_input(pass);
+  const TensorView again = rebuilds ? pass.scratch(saved.x.shape, "norm1 again") : TensorView{};
   norm1_.backward(pass, {.sum = saved.x,
                          .stats = saved.stats1,
                          .dy = dn1,
@@ -101,6 +155,7 @@ void Block::backward(Pass& pass, const BlockSaved& kept, const StreamGrad& grad,
   const ArenaScope scope(pass.ctx.scratch);
   BlockSaved saved = kept;
   if (!pass.policy.keeps(Slot::qkv)) rerun(pass, saved);
+  if (placement_ == NormPlacement::after) return backward_after(pass, saved, grad);
   backward_mlp(pass, saved, grad);
   backward_attention(pass, saved, grad, bias_before);
 }

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The residual stream between blocks, and a block's sub-layers around it. Norm placement lives here and nowhere else:
-// today x + f(norm(x)), with the add fused into the norm that follows it.
+// The residual stream between blocks, and a block's sub-layers around it. Where norms stand is decided here and nowhere
+// else; a branch's add to the stream is fused into the norm that follows it.
+//   before:  h = x + attention(norm1(x));              y = h + mlp(norm2(h))
+//   around:  h = x + out_norm1(attention(norm1(x)));   y = h + out_norm2(mlp(norm2(h)))
+//   after:   h = norm1(x + attention(x));              y = norm2(h + mlp(h))
 #pragma once
 
 #include "nn/attention.h"
 #include "nn/mlp.h"
 #include "nn/norm.h"
+#include "nn/norm_placement.h"
 
 namespace gradmill {
 
 // The stream's value is x + drop(delta); the next norm adds them.
 struct Stream {
   Operand x;         // (N, C)
-  TensorView delta;  // (N, C); undefined before the first block
+  TensorView delta;  // (N, C); undefined before the first block, and between blocks whose norms stand after
   Drop drop;
 };
 
@@ -31,21 +35,26 @@ struct StreamBuffers {
 struct BlockSaved {
   TensorView x;   // (N, C) the stream at the block's start
   Drop drop;      // what the delta that came into it went through
-  TensorView n1;  // (N, C) its norm
+  TensorView n1;  // (N, C) norm1's output
   NormStats stats1;
   AttentionSaved attention;
-  TensorView mid;  // (N, C) the stream between the sub-layers
-  TensorView n2;
+  TensorView branch1;  // (N, C) around: the attention's output
+  NormStats branch_stats1;
+  TensorView mid;  // (N, C) the stream between the sub-layers; after: before its norm
+  TensorView n2;   // not after: there it is the next block's x
   NormStats stats2;
   MlpSaved mlp;
+  TensorView branch2;  // (N, C) around: the MLP's output
+  NormStats branch_stats2;
+  TensorView end;  // (N, C) after: the stream at the block's end, before its norm
 };
 
 class Block {
  public:
   struct Options {
-    NormKind norm = NormKind::rms;
-    float norm_eps = 1e-6f;
-    bool norm_bias = true;
+    NormPlacement placement = NormPlacement::before;
+    bool has_norm1 = true;  // false, with norms before: the attention reads the stream as it is
+    Norm::Options norm;     // of all norms; names and width are ours
     SelfAttention::Options attention;
     Mlp::Options mlp;
     std::string name;
@@ -64,19 +73,26 @@ class Block {
   // the gradient that a norm writes: the block collects for `bias_before` (of the block before it, or none), and
   // whoever made `grad` has collected for last_bias().
   void backward(Pass& pass, const BlockSaved& saved, const StreamGrad& grad, ParamId bias_before) const;
-  ParamId last_bias() const { return mlp_.down().bias(); }
+  ParamId last_bias() const { return placement_ == NormPlacement::before ? mlp_.down().bias() : kNoParam; }
 
  private:
+  // Norms before or around.
   void forward_attention(Pass& pass, const Stream& stream, const TensorView& delta, BlockSaved& saved) const;
-  Operand norm2_forward(Pass& pass, const TensorView& delta, const TensorView& mid, BlockSaved& saved) const;
-  // Runs the block again up to the activation: everything that `block` did not keep.
+  void forward_norm2(Pass& pass, const TensorView& delta, const TensorView& mid, BlockSaved& saved) const;
+  void forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved) const;
+  // Runs the block again up to where its backward starts: everything that `block` did not keep.
   void rerun(Pass& pass, BlockSaved& saved) const;
-  // Of the attention's output (0) or the MLP's (1).
-  Drop drop(const Pass& pass, uint32_t branch) const { return {dropout_ && pass.training(), dropout_site_ + branch}; }
   void backward_mlp(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const;
   void backward_attention(Pass& pass, const BlockSaved& saved, const StreamGrad& grad, ParamId bias_before) const;
+  // Norms after. `y` (N, C): the stream behind the block.
+  void forward_after(Pass& pass, const TensorView& delta, const TensorView& y, BlockSaved& saved) const;
+  void backward_after(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const;
 
-  Norm norm1_, norm2_;
+  // Of the attention's output (0) or the MLP's (1).
+  Drop drop(const Pass& pass, uint32_t branch) const { return {dropout_ && pass.training(), dropout_site_ + branch}; }
+
+  NormPlacement placement_ = NormPlacement::before;
+  Norm norm1_, norm2_, out_norm1_, out_norm2_;
   SelfAttention attention_;
   Mlp mlp_;
   bool dropout_ = false;

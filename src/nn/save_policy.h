@@ -11,7 +11,22 @@
 namespace gradmill {
 
 // A block's activations, in the order of its forward.
-enum class Slot : uint8_t { x, norm1, stats1, qkv, rotated, attended, mid, norm2, stats2, gate_up, hidden };
+enum class Slot : uint8_t {
+  x,
+  norm1,
+  stats1,
+  qkv,
+  rotated,
+  attended,
+  branch1,  // a branch's output, where a norm stands on it
+  mid,
+  norm2,
+  stats2,
+  gate_up,
+  hidden,
+  branch2,
+  end,  // the stream's sum, where a norm stands after it
+};
 
 class SavePolicy {
  public:

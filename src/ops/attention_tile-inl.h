@@ -198,6 +198,14 @@ HWY_INLINE void multiply_keys(const Band& band, const float* weights, const Rows
   }
 }
 
+// Scores of contents alone: see forward_tile() and backward_queries().
+struct NoTerms {
+  template <class... Args>
+  HWY_INLINE void add_scores(const Args&...) {}
+  template <class... Args>
+  HWY_INLINE void add_gradients(const Args&...) {}
+};
+
 // 2^x for x <= 0 (and a little above), 0 from -127 down. Relative error below 2e-7.
 HWY_INLINE Floats exp2(Floats x) {
   // Adding 1.5 * 2^23 rounds to an integer that then stands in the lowest bits. At -127 the sum of exponents is 0:

@@ -6,6 +6,7 @@ namespace gradmill {
 
 void dropout(ExecContext& ctx, const DropoutArgs& args) {
   assert(args.x.shape.rank() == 2 && args.y.shape == args.x.shape && args.y.dtype == args.x.dtype);
+  assert(!args.tokens.defined() || (args.tokens.dtype == DType::int32 && args.tokens.numel() == args.x.rows()));
   // Ten rounds of Philox for four elements.
   const OpCost cost{.flops = 25 * double(args.x.numel()), .bytes = double(args.x.bytes() + args.y.bytes())};
   run_op(ctx, "dropout", args.x.dtype, FloatTypes{}, cost, [&]<Device D, class T>() { dropout<D, T>(ctx, args); });

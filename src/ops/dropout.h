@@ -12,6 +12,7 @@ struct DropoutArgs {
   TensorView x;  // (N, C)
   TensorView y;  // (N, C) out; may be x
   uint32_t site = 0;
+  TensorView tokens;  // (N) int32, or undefined: which row of the micro-batch each row is of, where that is not itself
 };
 void dropout(ExecContext& ctx, const DropoutArgs& args);
 

@@ -35,7 +35,8 @@ void drop_rows(const DropoutArgs& args, const StepScalars& scalars, int64_t begi
   const auto threshold = hn::Set(words_tag, drops);
   const Floats scale = splat(drop_scale(drops));
   for (int64_t r = begin; r < end; ++r) {
-    const auto token = static_cast<uint32_t>(scalars.token_base + r);
+    const int64_t row = args.tokens.defined() ? args.tokens.ptr<int32_t>()[r] : r;
+    const auto token = static_cast<uint32_t>(scalars.token_base + row);
     for (int64_t c = 0; c < args.x.cols(); c += kColumns) {
       const int64_t size = HWY_MIN(kColumns, args.x.cols() - c);
       const T* x = args.x.row<T>(r) + c;

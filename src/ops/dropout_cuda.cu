@@ -22,6 +22,9 @@ struct DropoutRows {
   int64_t y_stride;
   int64_t cols;
   uint32_t site;
+  const int32_t* tokens;  // or null
+
+  __device__ uint32_t token(int64_t row) const { return static_cast<uint32_t>(tokens != nullptr ? tokens[row] : row); }
 };
 
 template <class N>
@@ -39,7 +42,7 @@ __global__ void __launch_bounds__(cuda::kTileThreads)
 #pragma unroll
   for (int k = 0; k < kRows; ++k) {
     if (!place.has(k)) continue;
-    const uint4 words = rule.words(static_cast<uint32_t>(place.row(k)), static_cast<uint32_t>(place.pack));
+    const uint4 words = rule.words(args.token(place.row(k)), static_cast<uint32_t>(place.pack));
     const auto y = Packed<N, kColumns>::of([&](int i) { return rule.keeps(words, i) ? x[k][i] * rule.scale : 0.0f; });
     y.store(args.y + place.row(k) * args.y_stride + column);
   }
@@ -56,7 +59,7 @@ __global__ void __launch_bounds__(cuda::kTileThreads)
 #pragma unroll
   for (int k = 0; k < kRows; ++k) {
     if (!place.has(k)) continue;
-    const uint4 words = rule.words(static_cast<uint32_t>(place.row(k)), static_cast<uint32_t>(place.pack));
+    const uint4 words = rule.words(args.token(place.row(k)), static_cast<uint32_t>(place.pack));
     const N* x = args.x + place.row(k) * args.x_stride + column;
     N* y = args.y + place.row(k) * args.y_stride + column;
 #pragma unroll
@@ -73,7 +76,13 @@ template <Device D, class T>
 void dropout(ExecContext& ctx, const DropoutArgs& args) {
   using N = cuda::Native<T>;
   const TensorView &x = args.x, &y = args.y;
-  const DropoutRows<N> rows{cuda::native<T>(x), x.row_stride, cuda::native<T>(y), y.row_stride, x.cols(), args.site};
+  const DropoutRows<N> rows{.x = cuda::native<T>(x),
+                            .x_stride = x.row_stride,
+                            .y = cuda::native<T>(y),
+                            .y_stride = y.row_stride,
+                            .cols = x.cols(),
+                            .site = args.site,
+                            .tokens = args.tokens.defined() ? args.tokens.ptr<int32_t>() : nullptr};
   const StepScalars* scalars = ctx.scalars;
   const bool vectors = cuda::rows_are_aligned<T>(x) && cuda::rows_are_aligned<T>(y) && x.cols() % kColumns == 0;
   cuda::launch_tiles<kRows>(cuda::stream_of(ctx), x.rows(), (x.cols() + kColumns - 1) / kColumns,

@@ -26,7 +26,11 @@ void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args) {
   assert(!args.position_table.defined() ||
          (args.position_table.cols() == args.y.cols() && args.position_table.dtype == args.y.dtype &&
           args.position_indices.numel() == args.y.rows() && args.position_indices.dtype == DType::int32));
-  const double tables = args.position_table.defined() ? 2 : 1;
+  assert(!args.type_table.defined() ||
+         (args.type_table.cols() == args.y.cols() && args.type_table.dtype == args.y.dtype));
+  assert(!args.type_indices.defined() || (args.type_table.defined() && args.type_indices.numel() == args.y.rows() &&
+                                          args.type_indices.dtype == DType::int32));
+  const double tables = 1 + (args.position_table.defined() ? 1 : 0) + (args.type_table.defined() ? 1 : 0);
   const OpCost cost{.flops = tables * double(args.y.numel()), .bytes = (1 + tables) * double(args.y.bytes())};
   run_op(ctx, "embedding_forward", args.y.dtype, FloatTypes{}, cost,
          [&]<Device D, class T>() { embedding_forward<D, T>(ctx, args); });

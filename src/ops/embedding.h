@@ -12,7 +12,9 @@ struct EmbeddingArgs {
   TensorView table;             // (V, C)
   TensorView position_indices;  // (N) int32, or undefined
   TensorView position_table;    // (P, C), or undefined
-  TensorView y;                 // (N, C) out: scale * table[index] + position_table[position]
+  TensorView type_indices;      // (N) int32, or undefined: all 0
+  TensorView type_table;        // (Y, C), or undefined
+  TensorView y;                 // (N, C) out: scale * table[index] + position_table[position] + type_table[type]
   float scale = 1;
 };
 void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args);

@@ -14,9 +14,10 @@ namespace gradmill {
 namespace HWY_NAMESPACE {
 namespace {
 
+// Without indices: the table's first.
 template <class T>
 const T* entry_of(const TensorView& table, const TensorView& indices, int64_t row) {
-  const int64_t index = indices.ptr<int32_t>()[row];
+  const int64_t index = indices.defined() ? indices.ptr<int32_t>()[row] : 0;
   assert(index >= 0 && index < table.rows());
   return table.row<T>(index);
 }
@@ -27,7 +28,15 @@ void look_up_rows(const EmbeddingArgs& args, int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; ++r) {
     const T* entry = entry_of<T>(args.table, args.indices, r);
     T* y = args.y.row<T>(r);
-    if (args.position_table.defined()) {
+    if (args.type_table.defined()) {
+      const bool positions = args.position_table.defined();
+      const T* position = positions ? entry_of<T>(args.position_table, args.position_indices, r) : nullptr;
+      const T* type = entry_of<T>(args.type_table, args.type_indices, r);
+      for_each_vector(args.y.cols(), [&](int64_t, auto in, auto out) HWY_ATTR {
+        const Floats rest = positions ? hn::Add(in(position), in(type)) : in(type);
+        out(hn::MulAdd(scale, in(entry), rest), y);
+      });
+    } else if (args.position_table.defined()) {
       const T* position = entry_of<T>(args.position_table, args.position_indices, r);
       for_each_vector(args.y.cols(),
                       [&](int64_t, auto in, auto out) HWY_ATTR { out(hn::MulAdd(scale, in(entry), in(position)), y); });

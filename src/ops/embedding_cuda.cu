@@ -27,8 +27,10 @@ struct LookUp {
   const N* table;
   const int32_t* position_indices;  // null: none
   const N* position_table;
+  const int32_t* type_indices;  // null: all 0
+  const N* type_table;          // null: none
   N* y;
-  int64_t table_stride, position_stride, y_stride, rows, cols;
+  int64_t table_stride, position_stride, type_stride, y_stride, rows, cols;
   float scale;
 };
 
@@ -41,12 +43,20 @@ __global__ void __launch_bounds__(kThreads) look_up_kernel(const LookUp<N> args)
   const N* entry = args.table + args.indices[row] * args.table_stride;
   const bool positions = args.position_indices != nullptr;
   const N* position = positions ? args.position_table + args.position_indices[row] * args.position_stride : nullptr;
+  const int64_t type_row = args.type_indices != nullptr ? args.type_indices[row] : 0;
+  const N* type = args.type_table != nullptr ? args.type_table + type_row * args.type_stride : nullptr;
   N* y = args.y + row * args.y_stride;
 #pragma unroll 4
   for (int64_t col = threadIdx.x % cuda::kWarpSize * kPack; col < args.cols; col += cuda::kWarpSize * kPack) {
     const Vector from = Vector::load(entry + col);
     Vector to;
-    if (positions) {
+    if (type != nullptr) {
+      const Vector last = Vector::load(type + col);
+      Vector add;
+      for (int i = 0; i < kPack; ++i) add.set(i, 0);
+      if (positions) add = Vector::load(position + col);
+      for (int i = 0; i < kPack; ++i) to.set(i, fmaf(args.scale, from[i], __fadd_rn(add[i], last[i])));
+    } else if (positions) {
       const Vector add = Vector::load(position + col);
       for (int i = 0; i < kPack; ++i) to.set(i, fmaf(args.scale, from[i], add[i]));
     } else {
@@ -177,21 +187,25 @@ void sum_sorted(ExecContext& ctx, const Gradient<N>& gradient) {
 template <Device D, class T>
 void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args) {
   using N = cuda::Native<T>;
-  const bool positions = args.position_table.defined();
+  const bool positions = args.position_table.defined(), types = args.type_table.defined();
   const LookUp<N> look_up{.indices = args.indices.ptr<int32_t>(),
                           .table = cuda::native<T>(args.table),
                           .position_indices = positions ? args.position_indices.ptr<int32_t>() : nullptr,
                           .position_table = positions ? cuda::native<T>(args.position_table) : nullptr,
+                          .type_indices = args.type_indices.defined() ? args.type_indices.ptr<int32_t>() : nullptr,
+                          .type_table = types ? cuda::native<T>(args.type_table) : nullptr,
                           .y = cuda::native<T>(args.y),
                           .table_stride = args.table.row_stride,
                           .position_stride = args.position_table.row_stride,
+                          .type_stride = args.type_table.row_stride,
                           .y_stride = args.y.row_stride,
                           .rows = args.y.rows(),
                           .cols = args.y.cols(),
                           .scale = args.scale};
   if (look_up.rows == 0) return;
   const bool aligned = cuda::rows_are_aligned<T>(args.table) && cuda::rows_are_aligned<T>(args.y) &&
-                       (!positions || cuda::rows_are_aligned<T>(args.position_table));
+                       (!positions || cuda::rows_are_aligned<T>(args.position_table)) &&
+                       (!types || cuda::rows_are_aligned<T>(args.type_table));
   const auto blocks = static_cast<unsigned>((look_up.rows + kRowsPerBlock - 1) / kRowsPerBlock);
   const auto kernel = aligned ? look_up_kernel<N, 16 / sizeof(N)> : look_up_kernel<N, 1>;
   cuda::launch({blocks, kThreads, cuda::stream_of(ctx)}, kernel, look_up);

@@ -59,7 +59,7 @@ void Session::allocate_persistent() {
   if (options_.ema_decay > 0) {
     average_ = ctx_.alloc(ctx_.persistent, {model_.params().flat_size()}, DType::fp32, "averaged weights");
   }
-  rope_table_ = model_.make_rope_table(ctx_);
+  tables_ = model_.make_position_tables(ctx_);
   const int64_t train_rows = options_.train_seqs, eval_rows = options_.eval_seqs, seqs_per_row = options_.seqs_per_row;
   train_inputs_ = allocate_inputs("train inputs", train_rows, train_rows * seqs_per_row);
   eval_inputs_ = allocate_inputs("eval inputs", eval_rows, eval_rows * seqs_per_row);
@@ -122,10 +122,12 @@ MemoryPlan Session::run_on_paper() {
   });
   run(Phase::eval, [&] { run_both(eval_inputs_, [&] { eval_ops(); }); });
   run(Phase::diagnose, [&] { find_non_finite_activation(); });
-  run(Phase::generate, [&] {
-    allocate_caches();
-    extend_sequence_ops(options_.context);
-  });
+  if (model_.spec().head == HeadKind::causal_lm) {
+    run(Phase::generate, [&] {
+      allocate_caches();
+      extend_sequence_ops(options_.context);
+    });
+  }
   return plan;
 }
 
@@ -176,7 +178,7 @@ Pass Session::make_pass(const Inputs& inputs, bool train) {
           .grads = train ? &*grads_ : nullptr,
           .seq = inputs.seq,
           .policy = train ? options_.policy : SavePolicy::forward_only(),
-          .rope_table = rope_table_};
+          .tables = tables_};
 }
 
 void Session::begin_step(int64_t step, float lr, int64_t num_targets, float loss_limit) {
@@ -191,7 +193,7 @@ void Session::begin_step(int64_t step, float lr, int64_t num_targets, float loss
 
 void Session::train_step_ops() {
   Pass pass = make_pass(train_inputs_, true);
-  model_.train(pass, train_inputs_.tokens, train_inputs_.targets);
+  model_.train(pass, {.tokens = train_inputs_.tokens}, train_inputs_.targets);
 }
 
 void Session::update_ops() {
@@ -253,7 +255,7 @@ std::vector<float> Session::read(const TensorView& view) {
 
 void Session::eval_ops() {
   Pass pass = make_pass(eval_inputs_, false);
-  model_.evaluate(pass, eval_inputs_.tokens, eval_inputs_.targets);
+  model_.evaluate(pass, {.tokens = eval_inputs_.tokens}, eval_inputs_.targets);
 }
 
 double Session::eval_micro(const MicroBatch& batch) {

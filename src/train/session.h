@@ -193,7 +193,8 @@ class Session {
   std::optional<Gradients> grads_;
   std::optional<Optimizer> optimizer_;
   TensorView average_;  // (P) fp32
-  TensorView rope_table_, logits_;
+  PositionTables tables_;
+  TensorView logits_;
   std::vector<float> next_logits_;
   Inputs train_inputs_, eval_inputs_, generate_inputs_;
   // Generation: the tokens so far, the first num_cached_ of which have their rows in caches_ (one a layer, in the saved

@@ -24,7 +24,7 @@ void Session::extend_sequence_ops(int64_t rows) {
   Pass pass = make_pass(generate_inputs_, false);
   pass.seq.positions = pass.seq.positions.slice_rows(0, rows);
   const TensorView out = options_.dtype == DType::fp32 ? logits_ : pass.scratch(logits_.shape, "narrow logits");
-  model_.logits(pass, generate_inputs_.tokens.slice_rows(0, rows), rows - 1, rows, out, caches_);
+  model_.logits(pass, {.tokens = generate_inputs_.tokens.slice_rows(0, rows)}, rows - 1, rows, out, caches_);
   if (options_.dtype != DType::fp32) convert(ctx_, {.from = out, .to = logits_});
 }
 
@@ -46,6 +46,9 @@ std::span<const float> Session::extend_sequence() {
 }
 
 std::span<const float> Session::start_generation(std::span<const int32_t> prompt) {
+  if (model_.spec().head != HeadKind::causal_lm) {
+    throw usage_error("the model has no head that writes tokens one after the other", "use a causal language model");
+  }
   if (prompt.empty()) throw usage_error("the prompt has no tokens", "give at least one to start from");
   const auto last = prompt.last(std::min(prompt.size(), static_cast<size_t>(options_.context)));
   sequence_.assign(last.begin(), last.end());

@@ -82,6 +82,25 @@ TEST_P(DropoutTest, TheSplitIntoMicroBatchesDoesNotMatter) {
   expect_same_bits(parts, whole, "y");
 }
 
+// Rows picked out of a batch keep the masks that they have there.
+TEST_P(DropoutTest, RowsOfOtherTokens) {
+  const std::vector<float> whole = run(x_);
+  const std::vector<int32_t> tokens = {0, 7, 31};
+  for (int32_t first : {0, 1}) {
+    const TensorView y = tensor({3, kCols}, dtype());
+    std::vector<float> picked, expected;
+    for (int32_t token : tokens) {
+      const auto begin = static_cast<int64_t>(token + first) * kCols;
+      picked.insert(picked.end(), values_.begin() + begin, values_.begin() + begin + kCols);
+      expected.insert(expected.end(), whole.begin() + begin, whole.begin() + begin + kCols);
+    }
+    std::vector<int32_t> rows = tokens;
+    for (int32_t& row : rows) row += first;
+    dropout(ctx_, {.x = upload(picked, y.shape, dtype()), .y = y, .site = 5, .tokens = upload(rows)});
+    expect_same_bits(download(y), expected, "y");
+  }
+}
+
 TEST_P(DropoutTest, SiteStepAndSeedChangeTheMask) {
   const std::vector<float> base = run(x_);
   EXPECT_NE(run(x_, 6), base);

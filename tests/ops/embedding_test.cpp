@@ -64,6 +64,35 @@ TEST_P(EmbeddingTest, LooksUp) {
   expect_same_bits(download(args.y), plain, "y without positions");
 }
 
+// Types beside positions and alone; without type indices every row is of type 0.
+TEST_P(EmbeddingTest, LooksUpTypes) {
+  std::vector<int32_t> type_of;
+  for (int32_t i = 0; i < kTokens; ++i) type_of.push_back(i % 5 == 0 ? 1 : 0);
+  for (bool with_positions : {false, true}) {
+    for (bool with_types : {false, true}) {
+      ctx_.persistent.release(start_);
+      const TensorView table = matrix(2, 5, dtype());
+      EmbeddingArgs args = forward(dtype());
+      args.type_table = table;
+      if (with_types) args.type_indices = upload(type_of);
+      if (!with_positions) args.position_indices = args.position_table = {};
+      const std::vector<float> entries = download(args.table), rows = download(table);
+      const std::vector<float> positions = with_positions ? download(args.position_table) : std::vector<float>();
+      std::vector<float> expected;
+      for (size_t i = 0; i < indices_.size(); ++i) {
+        const auto type = with_types ? static_cast<size_t>(type_of[i]) : 0;
+        for (size_t c = 0; c < kCols; ++c) {
+          const float position = with_positions ? positions[static_cast<size_t>(positions_[i]) * kCols + c] : 0;
+          expected.push_back(3 * entries[static_cast<size_t>(indices_[i]) * kCols + c] +
+                             (position + rows[type * kCols + c]));
+        }
+      }
+      embedding_forward(ctx_, args);
+      expect_within_ulps(download(args.y), expected, dtype(), dtype() == DType::fp32 ? 64 : 2, "y");
+    }
+  }
+}
+
 TEST_P(EmbeddingTest, GradientSumsRowsOfAnEntry) {
   const EmbeddingGradArgs args = backward();
   embedding_backward(ctx_, args);

@@ -74,10 +74,10 @@ class FullForward {
     Pass pass{.ctx = ctx_,
               .weights = session.weights(),
               .seq = {.positions = positions, .cu_q = offsets, .cu_kv = offsets, .max_seqs = 1, .max_len = rows},
-              .rope_table = model.make_rope_table(ctx_)};
+              .tables = model.make_position_tables(ctx_)};
     const DType dtype = session.weights().dtype();
     const TensorView out = ctx_.alloc(ctx_.persistent, {rows, model.spec().vocab}, dtype, "logits");
-    model.logits(pass, ids, 0, rows, out);
+    model.logits(pass, {.tokens = ids}, 0, rows, out);
     std::vector<std::vector<float>> logits(window.size());
     for (int64_t i = 0; i < out.numel(); ++i) {
       logits[static_cast<size_t>(i / out.cols())].push_back(read(out, i));
