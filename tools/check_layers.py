@@ -21,9 +21,10 @@ BELOW = {
     "labelled": ["core", "data", "tokenizer"],
     "corpus": ["core", "checkpoint", "data", "tokenizer"],
     "metrics": ["core"],
+    "tasks": ["core"],
     "checkpoint": ["core"],
-    "train": ["core", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "metrics", "checkpoint"],
-    "cli": ["core", "config", "cuda", "data", "tokenizer", "corpus", "labelled", "metrics", "train"],
+    "train": ["core", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "tasks", "metrics", "checkpoint"],
+    "cli": ["core", "config", "cuda", "data", "tokenizer", "corpus", "labelled", "tasks", "metrics", "train"],
 }
 
 
