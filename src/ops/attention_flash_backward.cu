@@ -257,15 +257,20 @@ void launch_backward(ExecContext& ctx, const AttentionGradArgs& args, const Tens
   cuda::launch({queries, Queries::kThreads, cuda::stream_of(ctx), Queries::kBytes}, query_kernel<N, D, kDropout>, p);
 }
 
+}  // namespace
+
 template <class T>
-void launch_delta(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& delta) {
+void sum_outputs(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& delta) {
   constexpr int kThreads = 256;
   const int64_t rows = args.forward.q.rows(), threads = rows * args.forward.heads * 8;
   cuda::launch({dim3(unsigned((threads + kThreads - 1) / kThreads)), kThreads, cuda::stream_of(ctx)},
                delta_kernel<cuda::Native<T>>, make_params<T>(ctx, args, delta), rows);
 }
 
-}  // namespace
+template void sum_outputs<float>(ExecContext&, const AttentionGradArgs&, const TensorView&);
+template void sum_outputs<Bf16>(ExecContext&, const AttentionGradArgs&, const TensorView&);
+template void sum_outputs<Fp16>(ExecContext&, const AttentionGradArgs&, const TensorView&);
+
 }  // namespace flash
 
 int64_t flash_backward_scratch(const AttentionGradArgs& args) { return args.forward.lse.numel(); }
@@ -283,7 +288,7 @@ void flash_backward(ExecContext& ctx, const AttentionGradArgs& args, const Tenso
   if constexpr (!std::is_same_v<T, float>) {
     if (flash::short_backward<T>(ctx, args)) return;
   }
-  if (forward.q.rows() > 0) flash::launch_delta<T>(ctx, args, scratch);
+  if (forward.q.rows() > 0) flash::sum_outputs<T>(ctx, args, scratch);
   flash::visit_width(forward.head_dim, [&]<int D>() {
     if constexpr (!std::is_same_v<T, float>) {
       if (flash::has_matrix_units<T>(ctx, std::max(flash::KeyShape<D>::kBytes, flash::QueryShape<D>::kBytes))) {

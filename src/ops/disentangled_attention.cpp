@@ -103,7 +103,7 @@ int64_t disentangled_workspace(const ExecContext& ctx, const DisentangledAttenti
     const int64_t accumulators = content.q.dtype == DType::fp32 ? 0 : 2 * content.q.numel();
     return accumulators + task_chunks(content) * 2 * num_buckets(args.forward) * content.q.cols();
   }
-  return content.lse.numel() + DiagonalTasks(content, ctx.device).partials(content.head_dim);
+  return content.lse.numel() + DiagonalTasks(content, ctx.device).partials(content);
 }
 
 }  // namespace gradmill

@@ -19,40 +19,32 @@ inline int64_t task_chunks(const AttentionArgs& args) {
   return std::clamp<int64_t>((64 + args.heads - 1) / args.heads, 1, std::max<int64_t>(args.seq.max_seqs, 1));
 }
 
-// On a GPU a task is a diagonal of tiles of one head and some neighbouring sequences: all of them have the same
-// kWindow distances, for which the block keeps its sums. Task 0 .. count are in the order of their diagonals: 0, 1, -1,
-// 2, …, the longest first.
+// On a GPU a task is one diagonal of the tiles (64 queries x 64 keys) of one head, in some neighbouring sequences: all
+// pairs there have one of kWindow distances, for which a block holds its sums. Diagonals are ranked 0, 1, -1, 2, …: the
+// longest first. Partial sums: (heads, diagonals, chunks, 2, kWindow, head_dim).
 struct DiagonalTasks {
-  static constexpr int64_t kTile = 64;      // queries and keys of a tile
-  static constexpr int64_t kWindow = 128;   // distances of a tile, and one that no pair has
-  static constexpr int64_t kBlocks = 2;     // that a multiprocessor runs at once
-  static constexpr int64_t kMinTiles = 16;  // of a task, for its partial sum to be small against what it reads
+  static constexpr int64_t kTile = 64;         // queries and keys of a tile
+  static constexpr int64_t kWindow = 128;      // distances of a tile, and one that no pair has
+  static constexpr int64_t kTasksPerUnit = 4;  // two run at once, and long ones leave gaps for short ones to fill
 
-  int64_t seqs, tiles;  // sequences; tiles of the longest one
-  int64_t size;         // tiles that a task should have
+  int64_t tiles = 0;      // of the longest sequence, in either direction
+  int64_t diagonals = 0;  // of those tiles
+  int64_t group = 0;      // sequences of a chunk
+  int64_t chunks = 0;
 
-  DiagonalTasks(const AttentionArgs& args, const DeviceSpec& device)
-      : seqs(args.seq.max_seqs),
-        tiles((std::min(args.seq.max_len, args.q.rows()) + kTile - 1) / kTile),
-        heads_(args.heads) {
-    const int64_t all = seqs * tiles * tiles * heads_, blocks = kBlocks * std::max<int64_t>(device.num_units, 1);
-    size = std::max(kMinTiles, (all + blocks - 1) / blocks);
+  DiagonalTasks(const AttentionArgs& args, const DeviceSpec& device) {
+    const int64_t seqs = args.seq.max_seqs;
+    tiles = (std::min(args.seq.max_len, args.q.rows()) + kTile - 1) / kTile;
+    if (seqs == 0 || tiles == 0) return;
+    diagonals = 2 * tiles - 1;
+    const int64_t wanted = kTasksPerUnit * std::max<int64_t>(device.num_units, 1), row = args.heads * diagonals;
+    const int64_t most = std::clamp<int64_t>((wanted + row - 1) / row, 1, seqs);
+    group = (seqs + most - 1) / most;
+    chunks = (seqs + group - 1) / group;
   }
-
-  int64_t diagonals() const { return tiles == 0 ? 0 : 2 * tiles - 1; }
-  // Sequences of a task of diagonal `rank` in the order above, and how many tasks of one head it has.
-  int64_t seqs_of(int64_t rank) const { return std::max<int64_t>(1, size / (tiles - (rank + 1) / 2)); }
-  int64_t count_of(int64_t rank) const { return (seqs + seqs_of(rank) - 1) / seqs_of(rank); }
-  int64_t count() const {
-    int64_t sum = 0;
-    for (int64_t rank = 0; rank < diagonals(); ++rank) sum += count_of(rank);
-    return sum;
+  int64_t partials(const AttentionArgs& args) const {
+    return args.heads * diagonals * chunks * 2 * kWindow * args.head_dim;
   }
-  // Numbers that all tasks leave: (heads, count, table of keys or queries, kWindow, head_dim).
-  int64_t partials(int64_t head_dim) const { return heads_ * count() * 2 * kWindow * head_dim; }
-
- private:
-  int64_t heads_;
 };
 
 }  // namespace gradmill

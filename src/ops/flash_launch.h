@@ -18,6 +18,10 @@ void simt_forward(ExecContext& ctx, const AttentionArgs& args);
 template <class T>
 void simt_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& delta);
 
+// delta (H, N) = sum of out * dout over a head.
+template <class T>
+void sum_outputs(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& delta);
+
 // Short sequences: a block has all keys of a head, and the backward is one kernel. False, and nothing is done, where
 // they do not fit.
 bool is_short(const ExecContext& ctx, const AttentionArgs& args);

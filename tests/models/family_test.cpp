@@ -2,6 +2,7 @@
 // Every family against transformers, on tiny random models: logits, loss and every gradient, with every save policy.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/golden_family.h"
@@ -27,6 +28,24 @@ class FamilyTest : public testing::TestWithParam<std::tuple<std::string, Device>
 
   std::unique_ptr<GoldenFamily> golden_;
 };
+
+// Each of the family's tensors belongs to one of our parameters, whole and once.
+TEST_P(FamilyTest, NamesCoverEveryTensor) {
+  std::vector<std::string> ours, theirs;
+  for (ParamId id = 0; id < golden_->model().params().size(); ++id) {
+    int64_t rows = 0;
+    for (const HfTensor& tensor : hf_tensors(family_of(golden_->file()), golden_->model(), id)) {
+      ours.push_back("grad." + tensor.name);
+      rows += tensor.rows;
+    }
+    EXPECT_EQ(rows, golden_->model().params().spec(id).shape()[0]);
+  }
+  for (const std::string& name : golden_->file().names()) {
+    if (name.starts_with("grad.")) theirs.push_back(name);
+  }
+  std::sort(ours.begin(), ours.end());
+  EXPECT_EQ(ours, theirs);
+}
 
 TEST_P(FamilyTest, Logits) {
   expect_close(golden_->logits(), flat(golden_->file().at("logits")), 1e-5, "logits");
@@ -58,6 +77,27 @@ TEST_P(FamilyTest, PoliciesGiveTheSameBits) {
     golden_->train(policy);
     expect_same_bits(flat(golden_->gradients().flat()), expected, std::string(policy.name()));
   }
+}
+
+// With dropout there is nothing to compare with but the loss itself: its slope along the gradient, by central
+// differences, is the gradient's norm.
+TEST_P(FamilyTest, DropoutHasItsGradient) {
+  GoldenFamily drops(std::get<std::string>(GetParam()), std::get<Device>(GetParam()), 0.2f);
+  const double loss = drops.train(SavePolicy::none());
+  EXPECT_GT(std::abs(loss - golden_->evaluate()), 1e-4) << "nothing was dropped";
+  std::vector<float> direction = flat(drops.gradients().flat());
+  for (SavePolicy policy : {SavePolicy::cheap(), SavePolicy::block()}) {
+    drops.train(policy);
+    expect_same_bits(flat(drops.gradients().flat()), direction, std::string(policy.name()));
+  }
+  const double slope = norm(direction);
+  for (float& value : direction) value = static_cast<float>(value / slope);
+  constexpr double kStep = 2e-3;
+  drops.move_weights(direction, kStep);
+  const double above = drops.train(SavePolicy::none());
+  drops.move_weights(direction, -2 * kStep);
+  const double below = drops.train(SavePolicy::none());
+  EXPECT_NEAR((above - below) / (2 * kStep), slope, 1e-2 * slope);
 }
 
 TEST_P(FamilyTest, CachesContinueTheSequence) {

@@ -122,6 +122,21 @@ TEST_P(LayerTest, EmbeddingWithTypesAndNorm) {
   }
 }
 
+// √3072 is 55.4; models trained in bf16 have seen 55.5.
+TEST_P(LayerTest, EmbeddingScaleIsRoundedToTheComputeDtype) {
+  for (const auto& [dtype, scale] : {std::pair{DType::fp32, std::sqrt(3072.0f)}, std::pair{DType::bf16, 55.5f}}) {
+    params_ = {};
+    const Embedding layer(params_, {.name = "embedding", .vocab = 2, .width = kWidth, .scale = std::sqrt(3072.0f)});
+    Weights weights(ctx_, params_, dtype);
+    weights.set(ctx_, layer.table(), std::vector<float>(2 * kWidth, 1).data());
+    Pass p{.ctx = ctx_, .weights = weights};
+    const TensorView y = tensor({1, kWidth}, dtype);
+    EmbeddingSaved saved;
+    layer.forward(p, upload(std::vector<int32_t>{1}), {}, saved, y);
+    expect_same_bits(download(y), std::vector<float>(kWidth, scale), "y");
+  }
+}
+
 TEST_P(LayerTest, EmbeddingWithPositions) {
   const Embedding layer(params_, {.name = "embedding", .vocab = 7, .width = kWidth, .positions = 10, .scale = 1.5f});
   build();

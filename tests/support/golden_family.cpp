@@ -150,9 +150,13 @@ HfFamily family_of(const SafeTensors& file) {
   return families.at(file.metadata().at("family"));
 }
 
-GoldenFamily::GoldenFamily(const std::string& name, Device device)
+GoldenFamily::GoldenFamily(const std::string& name, Device device, float dropout)
     : file_(golden_path("family_" + name)),
-      model_(std::make_unique<Transformer>(family_spec(file_))),
+      model_(std::make_unique<Transformer>([&] {
+        TransformerSpec spec = family_spec(file_);
+        spec.dropout = dropout > 0;
+        return spec;
+      }())),
       device_(make_test_device(device, kArenaBytes)) {
   device_->attach(ctx_);
   ctx_.pool = &pool_;
@@ -160,6 +164,7 @@ GoldenFamily::GoldenFamily(const std::string& name, Device device)
   const TensorView scalars =
       ctx_.alloc(ctx_.persistent, {static_cast<int64_t>(sizeof(StepScalars))}, DType::int8, "scalars");
   ctx_.scalars = new (scalars.data) StepScalars;
+  ctx_.scalars->dropout = dropout;
   weights_.emplace(ctx_, model_->params(), DType::fp32);
   grads_.emplace(ctx_, model_->params());
   for (ParamId id = 0; id < model_->params().size(); ++id) weights_->set(ctx_, id, stored("", id).data());
@@ -242,6 +247,15 @@ double GoldenFamily::train(SavePolicy policy) {
   grads_->begin_step();
   model_->train(p, inputs_, targets_);
   return mean_loss();
+}
+
+void GoldenFamily::move_weights(const std::vector<float>& direction, double step) {
+  const TensorView flat = weights_->flat_master();
+  assert(flat.numel() == std::ssize(direction));
+  std::vector<float> values(direction.size());
+  copy_to_host(ctx_, values.data(), flat);
+  for (size_t i = 0; i < values.size(); ++i) values[i] += static_cast<float>(step * direction[i]);
+  copy_to_device(ctx_, flat, values.data());
 }
 
 double GoldenFamily::evaluate() {

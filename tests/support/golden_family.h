@@ -20,7 +20,8 @@ HfFamily family_of(const SafeTensors& file);
 
 class GoldenFamily {
  public:
-  GoldenFamily(const std::string& name, Device device);
+  // With a dropout probability, training drops; nothing in the file says what comes out then.
+  GoldenFamily(const std::string& name, Device device, float dropout = 0);
 
   const SafeTensors& file() const { return file_; }
   const Transformer& model() const { return *model_; }
@@ -31,6 +32,8 @@ class GoldenFamily {
   // A step of the whole batch; returns the mean loss.
   double train(SavePolicy policy);
   double evaluate();
+  // Moves the weights by `step` along `direction` (flat, like the gradients).
+  void move_weights(const std::vector<float>& direction, double step);
   // (rows or sequences, V or labels) as the file has them.
   std::vector<float> logits();
   // Of the last row of the first sequence, by a prompt of `prompt` rows and then a row at a time.
