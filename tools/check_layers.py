@@ -22,7 +22,8 @@ BELOW = {
     "corpus": ["core", "checkpoint", "data", "tokenizer"],
     "metrics": ["core"],
     "checkpoint": ["core"],
-    "train": ["core", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "metrics", "checkpoint"],
+    "hf": ["core", "ops", "nn", "models", "tokenizer", "checkpoint"],
+    "train": ["core", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "metrics", "checkpoint", "hf"],
     "cli": ["core", "config", "cuda", "data", "tokenizer", "corpus", "labelled", "metrics", "train"],
 }
 

@@ -9,7 +9,7 @@
 
 namespace gradmill {
 
-enum class HfFamily : uint8_t { gpt2, llama };  // llama's names serve Qwen3 too
+enum class HfFamily : uint8_t { gpt2, llama, qwen2, qwen3, gemma3, bert, deberta_v2, modernbert };
 
 // One stored tensor; several stacked along rows make one of our fused parameters.
 struct HfTensor {
