@@ -23,7 +23,8 @@ BELOW = {
     "metrics": ["core"],
     "tasks": ["core"],
     "checkpoint": ["core"],
-    "train": ["core", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "tasks", "metrics", "checkpoint"],
+    "hf": ["core", "ops", "nn", "models", "tokenizer", "checkpoint"],
+    "train": ["core", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "tasks", "metrics", "checkpoint", "hf"],
     "cli": ["core", "config", "cuda", "data", "tokenizer", "corpus", "labelled", "tasks", "metrics", "train"],
 }
 

@@ -16,19 +16,6 @@
 namespace gradmill {
 namespace {
 
-Checkpoint open_checkpoint(const std::filesystem::path& path) {
-  const ResumePoint point = resume_point(path);
-  const CheckpointStore store(point.run_folder);
-  if (point.step) return store.open(*point.step);
-  std::optional<Checkpoint> newest = store.newest();
-  if (!newest)
-    throw data_error(fmt::format("'{}' has no checkpoint that can be read", path.string()), "train the run again");
-  const int64_t best = state_from_json(newest->state_json()).best_step;
-  const std::vector<int64_t> steps = store.steps();
-  const bool has_best = best > 0 && std::find(steps.begin(), steps.end(), best) != steps.end();
-  return has_best && best != newest->step() ? store.open(best) : std::move(*newest);
-}
-
 RunConfig read_config(const std::filesystem::path& path) {
   ConfigRequest request;
   request.files = {resume_point(path).run_folder / kConfigFile};
@@ -47,6 +34,19 @@ RunTask task_of(const TrainState& state) {
 }
 
 }  // namespace
+
+Checkpoint open_checkpoint(const std::filesystem::path& path) {
+  const ResumePoint point = resume_point(path);
+  const CheckpointStore store(point.run_folder);
+  if (point.step) return store.open(*point.step);
+  std::optional<Checkpoint> newest = store.newest();
+  if (!newest)
+    throw data_error(fmt::format("'{}' has no checkpoint that can be read", path.string()), "train the run again");
+  const int64_t best = state_from_json(newest->state_json()).best_step;
+  const std::vector<int64_t> steps = store.steps();
+  const bool has_best = best > 0 && std::find(steps.begin(), steps.end(), best) != steps.end();
+  return has_best && best != newest->step() ? store.open(best) : std::move(*newest);
+}
 
 LoadedRun::LoadedRun(const std::filesystem::path& path) : config_(read_config(path)) {
   const Checkpoint checkpoint = open_checkpoint(path);

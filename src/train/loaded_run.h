@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "checkpoint/checkpoint.h"
 #include "train/evaluation.h"
 #include "train/labelled_inference.h"
 #include "train/run_tokenizer.h"
@@ -12,6 +13,9 @@
 #include "train/train_state.h"
 
 namespace gradmill {
+
+// Of a run folder the best checkpoint, or the newest where no evaluation chose one; or the checkpoint itself.
+Checkpoint open_checkpoint(const std::filesystem::path& path);
 
 class LoadedRun {
  public:
