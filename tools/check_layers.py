@@ -14,6 +14,7 @@ BELOW = {
     "ops": ["core", "cpu", "cuda"],
     "nn": ["core", "ops"],
     "models": ["core", "ops", "nn"],
+    "adapters": ["core", "cpu", "ops", "nn", "models", "checkpoint"],
     "optim": ["core", "ops", "nn"],
     "data": ["core", "checkpoint"],
     "tokenizer": ["core"],
@@ -22,7 +23,7 @@ BELOW = {
     "corpus": ["core", "checkpoint", "data", "tokenizer"],
     "metrics": ["core"],
     "checkpoint": ["core"],
-    "train": ["core", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "metrics", "checkpoint"],
+    "train": ["core", "adapters", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "metrics", "checkpoint"],
     "cli": ["core", "config", "cuda", "data", "tokenizer", "corpus", "labelled", "metrics", "train"],
 }
 

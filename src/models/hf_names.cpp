@@ -88,6 +88,7 @@ std::vector<HfTensor> llama_tensors(const ParsedName& name, const ParamSpec& spe
 
 std::vector<HfTensor> hf_tensors(HfFamily family, const Transformer& model, ParamId id) {
   const ParamSpec& spec = model.params().spec(id);
+  if (spec.beside_model) return {};
   const ParsedName name = parse(spec.name);
   if (family == HfFamily::gpt2) return gpt2_tensors(name, spec);
   const Block* block = name.layer.empty() ? nullptr : &model.blocks()[static_cast<size_t>(std::stoll(name.layer))];

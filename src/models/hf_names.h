@@ -18,6 +18,7 @@ struct HfTensor {
   bool transposed = false;  // stored as (in, out)
 };
 
+// Empty for parameters beside the model: adapters have names of their own (adapters/peft_names.h).
 std::vector<HfTensor> hf_tensors(HfFamily family, const Transformer& model, ParamId id);
 
 }  // namespace gradmill

@@ -62,7 +62,7 @@ struct Transformer::Activations {
   TensorView output;  // (N, C) its norm
 };
 
-Transformer::Transformer(TransformerSpec spec) : spec_(std::move(spec)) {
+Transformer::Transformer(TransformerSpec spec, AdapterPlan plan) : spec_(std::move(spec)), params_(std::move(plan)) {
   spec_.complete();
   const bool learned = spec_.positions == PositionScheme::learned;
   embedding_ = Embedding(params_, {.name = "embedding",
@@ -80,6 +80,7 @@ Transformer::Transformer(TransformerSpec spec) : spec_(std::move(spec)) {
                            .tied_weight = spec_.tied ? embedding_.table() : kNoParam,
                            .init_std = spec_.init_std,
                            .chunk_rows = spec_.loss_chunk_rows});
+  params_.check_plan();
 }
 
 TensorView Transformer::make_rope_table(ExecContext& ctx) const {
@@ -157,6 +158,7 @@ void Transformer::train(Pass& pass, const TensorView& tokens, const TensorView& 
   const Shape shape{tokens.numel(), spec_.width};
   StreamGrad grad{.dx = pass.scratch(shape, "d stream")};
   if (spec_.dropout) grad.dropped = pass.scratch(shape, "d stream, dropped");
+  if (params_.max_rank() > 0) pass.adapters.room = pass.scratch({shape[0], params_.max_rank()}, "low-rank gradient");
   head_.loss(pass, kept.output, targets, grad.dx);
   backward(pass, tokens, kept, grad);
 }

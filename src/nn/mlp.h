@@ -11,6 +11,7 @@ namespace gradmill {
 struct MlpSaved {
   TensorView gate_up;  // (N, F) or (N, 2F)
   TensorView hidden;   // (N, F); undefined when not kept
+  TensorView out;      // (N, C) the output, only where down has magnitudes to learn; undefined when not kept
 };
 
 class Mlp {

@@ -9,6 +9,13 @@
 
 namespace gradmill {
 
+// Room that the parts of one adapter's backward share (see Adapter::low_rank_gradient).
+struct AdapterCache {
+  TensorView room;  // (N, the widest adapter's rank); undefined: each part works for itself
+  const void *owner = nullptr, *dy = nullptr;
+  bool for_input = false;
+};
+
 struct Pass {
   ExecContext& ctx;
   const Weights& weights;
@@ -16,6 +23,8 @@ struct Pass {
   SeqLayout seq;
   SavePolicy policy = SavePolicy::forward_only();
   TensorView rope_table;  // (P, D) fp32; undefined without rotary positions
+
+  AdapterCache adapters;
 
   bool training() const { return grads != nullptr; }
   // Memory for a slot: saved, or scratch until the caller's scope ends.

@@ -13,6 +13,7 @@ void visit_tensors(const Transformer& model, const TensorView& masters, Visit&& 
   const HfFamily family = family_of(model.spec());
   for (ParamId id = 0; id < model.params().size(); ++id) {
     const TensorView whole = model.params().view(id, masters);
+    if (!whole.defined()) continue;  // frozen: the base's own files have it
     int64_t begin = 0;
     for (const HfTensor& tensor : hf_tensors(family, model, id)) {
       visit(tensor, whole.slice_rows(begin, begin + tensor.rows));
