@@ -40,7 +40,15 @@ Adapter::Adapter(ParamTable& params, const Layer& layer) {
   const auto found = plan.linears.find(layer.name);
   if (found == plan.linears.end()) return;
   assert(!params.spec(layer.weight).trainable);
-  for (const SliceAdapter& slice : found->second) rank_ += slice.rank;
+  int64_t rows = 0;
+  for (const SliceAdapter& slice : found->second) {
+    rank_ += slice.rank;
+    rows += slice.rows;
+  }
+  if (rows != layer.out) {
+    throw usage_error(fmt::format("the adapters of '{}' are for {} outputs, it has {}", layer.name, rows, layer.out),
+                      "resolve the adapter's config for this model");
+  }
   if (rank_ == 0) return;
   dora_ = plan.dora;
   dropout_ = plan.dropout;
@@ -58,7 +66,6 @@ Adapter::Adapter(ParamTable& params, const Layer& layer) {
                    .init_std = 1 / std::sqrt(static_cast<float>(layer.in)),
                    .beside_model = true});
   for (const SliceAdapter& slice : found->second) add_slice(params, layer, slice);
-  assert(slices_.back().end == layer.out);
 }
 
 void Adapter::add_slice(ParamTable& params, const Layer& layer, const SliceAdapter& planned) {

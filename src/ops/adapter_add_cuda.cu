@@ -9,6 +9,7 @@
 #include "cuda/launch.h"
 #include "cuda/mma.cuh"
 #include "cuda/packed.cuh"
+#include "cuda/reduce.cuh"
 #include "ops/adapter_add.h"
 
 namespace gradmill {
@@ -69,7 +70,8 @@ __device__ void store_row(const Packed<N, kPack>& values, N* to, int there) {
 
 // kSteps: 16 ranks each.
 template <class N, int kSteps, bool kAligned>
-__global__ void __launch_bounds__(kWarps* kWarpSize) adapter_add_kernel(const AdapterRows<N> args) {
+__global__ void __launch_bounds__(kWarps* kWarpSize, kSteps <= 2 ? 3 : 1)
+    adapter_add_kernel(const AdapterRows<N> args) {
   const int lane = static_cast<int>(threadIdx.x), g = lane / 4, t = lane % 4;
   const int64_t warp_column = int64_t{blockIdx.x} * kBlockColumns + threadIdx.y * kWarpColumns;
   if (warp_column >= args.cols) return;
@@ -94,14 +96,17 @@ __global__ void __launch_bounds__(kWarps* kWarpSize) adapter_add_kernel(const Ad
     bias[i] = args.bias && i < there ? cuda::to_float(args.bias[column + i]) : 0.0f;
   }
   const int64_t begin = int64_t{blockIdx.y} * kBlockRows, end = min(begin + kBlockRows, args.rows);
-#pragma unroll 2
+  const auto load_y = [&](int64_t row) {
+    return load_row<N, kAligned>(args.y + row * args.y_stride + column, row < end ? there : 0);
+  };
+  // The next rows are on their way while these are worked on.
+  Packed<N, kPack> next[2] = {load_y(begin + g), load_y(begin + g + 8)};
+#pragma unroll 1
   for (int64_t first = begin; first < end; first += kStepRows) {
     const int64_t rows[2] = {first + g, first + g + 8};
-    Packed<N, kPack> y[2];
+    const Packed<N, kPack> y[2] = {next[0], next[1]};
 #pragma unroll
-    for (int k = 0; k < 2; ++k) {
-      y[k] = load_row<N, kAligned>(args.y + rows[k] * args.y_stride + column, rows[k] < end ? there : 0);
-    }
+    for (int k = 0; k < 2; ++k) next[k] = load_y(rows[k] + kStepRows);
     float sums[kTiles][4] = {};
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
