@@ -52,6 +52,8 @@ class Linear {
   void backward_input(Pass& pass, const TensorView& dy, const TensorView& dx) const;
   void backward_weight(Pass& pass, const Operand& x, const TensorView& dy) const;
   void backward_bias(Pass& pass, const TensorView& dy) const;
+  // Whether backward_weight reads x: callers need not make it for a frozen layer without adapters.
+  bool reads_input(const Pass& pass) const { return adapter_.on() || pass.grads->wants(weight_); }
 
  private:
   bool makes_output_again() const { return adapter_.dora() && !owner_keeps_output_; }

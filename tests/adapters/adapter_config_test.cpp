@@ -102,7 +102,13 @@ TEST(ModulePattern, IsLinearInTheName) {
 
 class ResolveTest : public testing::Test {
  protected:
-  ResolveTest() : llama_(qwen3_spec(41, 3, 4, 2, 32, 48, 32)), gpt2_(gpt2_spec(37, 2, 3, 24, 24)) {}
+  ResolveTest() : llama_(llama_spec()), gpt2_(gpt2_spec(37, 2, 3, 24, 24)) {}
+
+  static TransformerSpec llama_spec() {
+    TransformerSpec spec = qwen3_spec(41, 3, 4, 2, 32, 48, 32);
+    spec.qk_norm = false;
+    return spec;
+  }
 
   AdapterPlan llama(const std::string& targets, const std::string& more = "") {
     return resolve_adapters(parse(targets, more), HfFamily::llama, llama_);
