@@ -14,6 +14,7 @@ BELOW = {
     "ops": ["core", "cpu", "cuda"],
     "nn": ["core", "ops"],
     "models": ["core", "ops", "nn"],
+    "adapters": ["core", "cpu", "ops", "nn", "models", "checkpoint"],
     "optim": ["core", "ops", "nn"],
     "data": ["core", "checkpoint"],
     "tokenizer": ["core"],
@@ -24,7 +25,7 @@ BELOW = {
     "tasks": ["core"],
     "checkpoint": ["core"],
     "hf": ["core", "ops", "nn", "models", "tokenizer", "checkpoint"],
-    "train": ["core", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "tasks", "metrics", "checkpoint", "hf"],
+    "train": ["core", "adapters", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "tasks", "metrics", "checkpoint", "hf"],
     "cli": ["core", "config", "cuda", "data", "tokenizer", "corpus", "labelled", "tasks", "metrics", "train"],
 }
 

@@ -205,6 +205,7 @@ std::string_view hf_prefix(HfFamily family) { return names_of(family).prefix; }
 
 std::vector<HfTensor> hf_tensors(HfFamily family, const Transformer& model, ParamId id) {
   const ParamSpec& spec = model.params().spec(id);
+  if (spec.beside_model) return {};
   const ParsedName name = parse(spec.name);
   const FamilyNames names = names_of(family);
   const std::string prefix(model.spec().head == HeadKind::none ? "" : names.prefix);

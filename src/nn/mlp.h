@@ -11,6 +11,7 @@ namespace gradmill {
 struct MlpSaved {
   TensorView gate_up;  // (N, F) or (N, 2F)
   TensorView hidden;   // (N, F); undefined when not kept
+  TensorView out;      // (N, C) the output, only where down has magnitudes to learn; undefined when not kept
 };
 
 class Mlp {
@@ -32,7 +33,7 @@ class Mlp {
 
   // gate_up and hidden, which the backward needs; then the rest, which it does not.
   void forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const;
-  void forward_down(Pass& pass, const MlpSaved& saved, const TensorView& y) const;
+  void forward_down(Pass& pass, MlpSaved& saved, const TensorView& y) const;
   // All but the gradient of up's weight, which the caller adds when it has x: backward_weight(pass, x, saved).
   // Overwrites saved.gate_up with its gradient. dx = the input's gradient + beta * dx; it may be dy.
   void backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx, float beta = 0) const;

@@ -12,6 +12,7 @@ template <class Visit>
 void visit_tensors(const Transformer& model, HfFamily family, const TensorView& masters, Visit&& visit) {
   for (ParamId id = 0; id < model.params().size(); ++id) {
     const TensorView whole = model.params().view(id, masters);
+    if (!whole.defined()) continue;  // frozen: the base's own files have it
     int64_t begin = 0;
     for (const HfTensor& tensor : hf_tensors(family, model, id)) {
       visit(tensor, whole.slice_rows(begin, begin + tensor.rows));

@@ -6,6 +6,7 @@
 
 #include "cpu/cpu_runtime.h"
 #include "cuda/gpu_runtime.h"
+#include "nn/dora.h"
 #include "ops/ema.h"
 #include "ops/transfer.h"
 
@@ -46,6 +47,7 @@ Session::Session(const Transformer& model, const SessionOptions& options)
     arena->set_poison(options.poison ? runtime_->poison() : nullptr);
   }
   allocate_persistent();
+  enter(Phase::train);
   weights_->initialise(ctx_, options.seed);
   if (has_average()) copy_on_device(ctx_, average_, weights_->flat_master());
 }
@@ -259,6 +261,7 @@ void Session::train_step_ops(const Inputs& inputs) {
 
 void Session::update_ops() {
   optimizer_->update(ctx_, *weights_, *grads_);
+  refresh_gains(ctx_, *weights_);
   if (has_average()) {
     ema_update(ctx_, {.average = average_, .weights = weights_->flat_master(), .decay = options_.ema_decay});
   }
