@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "config_args.h"
 #include "train/run_data.h"
+#include "train/run_model.h"
 #include "train/run_options.h"
 
 namespace gradmill::cli {
@@ -22,9 +23,11 @@ Run add_plan(CLI::App& app) {
     if (!device->empty()) request->overrides.push_back("machine.device=" + *device);
     const RunConfig config = load_config(*request).config;
     constexpr int64_t kCharacters = 65;  // of tiny Shakespeare
-    const int64_t size = *vocab > 0 ? *vocab : config.data.path.empty() ? kCharacters : check_run_data(config);
-    const Transformer model(model_spec(config, size));
-    fmt::print("{}", describe(Session::plan(model, session_options(config))));
+    const bool look = *vocab == 0 && !config.data.path.empty();
+    CheckedData data{.vocab = *vocab > 0 ? *vocab : kCharacters, .sizes = session_options(config)};
+    if (look) data = check_run_data(config);
+    const Transformer model(open_run_model(config, data.task, data.vocab).spec);
+    fmt::print("{}", describe(Session::plan(model, data.sizes)));
     return 0;
   };
 }

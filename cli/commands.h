@@ -13,6 +13,7 @@ using Run = std::function<int()>;
 Run add_train(CLI::App& app);
 Run add_eval(CLI::App& app);
 Run add_generate(CLI::App& app);
+Run add_export(CLI::App& app);
 Run add_compare(CLI::App& app);
 Run add_config(CLI::App& app);
 Run add_data(CLI::App& app);
@@ -34,6 +35,7 @@ inline constexpr Command kCommands[] = {
     {"train", "train a character language model", add_train},
     {"eval", "the loss of a trained model on its validation text or another", add_eval},
     {"generate", "write text with a trained model", add_generate},
+    {"export", "a model for transformers or llama.cpp", add_export},
     {"compare", "tell two runs apart: settings, metrics, curves", add_compare},
     {"config", "the settings of a run, and where they come from", add_config},
     {"data", "tokenise data files, or look at what is in them", add_data},

@@ -14,6 +14,7 @@ BELOW = {
     "ops": ["core", "cpu", "cuda"],
     "nn": ["core", "ops"],
     "models": ["core", "ops", "nn"],
+    "adapters": ["core", "cpu", "ops", "nn", "models", "checkpoint"],
     "optim": ["core", "ops", "nn"],
     "data": ["core", "checkpoint"],
     "tokenizer": ["core"],
@@ -21,9 +22,11 @@ BELOW = {
     "labelled": ["core", "data", "tokenizer"],
     "corpus": ["core", "checkpoint", "data", "tokenizer"],
     "metrics": ["core"],
+    "tasks": ["core"],
     "checkpoint": ["core"],
-    "train": ["core", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "metrics", "checkpoint"],
-    "cli": ["core", "config", "cuda", "data", "tokenizer", "corpus", "labelled", "metrics", "train"],
+    "hf": ["core", "ops", "nn", "models", "tokenizer", "checkpoint"],
+    "train": ["core", "adapters", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "tasks", "metrics", "checkpoint", "hf"],
+    "cli": ["core", "config", "cuda", "data", "tokenizer", "corpus", "labelled", "tasks", "metrics", "train"],
 }
 
 

@@ -226,6 +226,7 @@ void SafeTensors::read_header() {
 
   for (const Entry& entry : entries) {
     Tensor& tensor = tensors_.emplace_back();
+    tensor.stored = {entry.type->name, entry.dims, data.subspan(entry.begin, entry.end - entry.begin)};
     if (!entry.type->dtype) {
       tensor.refusal = fmt::format("has dtype {}, which gradmill does not read", entry.type->name);
     } else if (entry.dims.size() > Shape::kMaxRank) {
@@ -234,12 +235,11 @@ void SafeTensors::read_header() {
       // TensorView has no const form; at() states that nobody may write.
       void* address = const_cast<std::byte*>(data.data() + entry.begin);
       tensor.view = TensorView(address, *entry.type->dtype, to_shape(entry.dims));
-      align(tensor);
     }
   }
 }
 
-void SafeTensors::align(Tensor& tensor) {
+void SafeTensors::align(const Tensor& tensor) const {
   if (reinterpret_cast<uintptr_t>(tensor.view.data) % size_of(tensor.view.dtype) == 0 || tensor.view.numel() == 0)
     return;
   const Storage& copy = aligned_copies_.emplace_back(tensor.view.bytes());
@@ -264,6 +264,7 @@ TensorView SafeTensors::at(std::string_view name) const {
     throw data_error(fmt::format("{}: tensor {} {}", path_, quote_for_message(name), refusal),
                      "convert it to F32, BF16, F16 or I32");
   }
+  align(tensors_[index]);
   return tensors_[index].view;
 }
 

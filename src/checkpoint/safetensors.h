@@ -18,7 +18,7 @@ namespace gradmill {
 std::string_view safetensors_name(DType dtype);
 
 // Opening checks the whole header: its tensors must cover the data exactly, without holes or overlaps, and no name may
-// come twice. Views stay valid, also across moves, as long as the object lives.
+// come twice. Views stay valid, also across moves, as long as the object lives. One thread at a time may use it.
 class SafeTensors {
  public:
   // Throws data_error naming the file and, where there is one, the tensor.
@@ -33,18 +33,28 @@ class SafeTensors {
   // file holds (in, out) and the destination is (out, in). Unlike reading the view, this leaves none of the file's
   // pages in the process: loading takes no memory beside the destination.
   void copy_to(std::string_view name, const TensorView& destination, bool transposed = false) const;
+  // A tensor as it lies in the file, whatever its dtype: bytes need not be aligned for it.
+  struct Stored {
+    std::string_view dtype;  // as the format names it
+    std::vector<int64_t> dims;
+    std::span<const std::byte> bytes;
+  };
+  const Stored& stored(size_t index) const { return tensors_[index].stored; }
+  // Pages of `stored` bytes that are no longer needed.
+  void release(std::span<const std::byte> bytes) const { file_.release(bytes); }
   // Sorted.
   const std::vector<std::string>& names() const { return names_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
   struct Tensor {
-    TensorView view;
+    Stored stored;
+    mutable TensorView view;
     std::string refusal;  // why at() cannot give it; empty when it can
   };
 
   void read_header();
-  void align(Tensor& tensor);
+  void align(const Tensor& tensor) const;
   // The index into names_ and tensors_, or names_.size().
   size_t find(std::string_view name) const;
 
@@ -52,7 +62,7 @@ class SafeTensors {
   MappedFile file_;
   std::vector<std::string> names_;
   std::vector<Tensor> tensors_;
-  std::vector<Storage> aligned_copies_;  // of the tensors that lie at odd addresses in the file
+  mutable std::vector<Storage> aligned_copies_;  // of tensors at odd addresses in the file, once they are asked for
   std::map<std::string, std::string> metadata_;
 };
 

@@ -18,28 +18,26 @@ namespace {
 constexpr size_t kMaxTensors = 100'000;
 constexpr size_t kBlockBytes = size_t{1} << 20;
 
-using Order = std::vector<const NamedTensor*>;
+using Order = std::vector<const StreamedTensor*>;
 
-Order file_order(const std::vector<NamedTensor>& tensors) {
+Order file_order(const std::vector<StreamedTensor>& tensors) {
   if (tensors.size() > kMaxTensors) {
     throw data_error(fmt::format("{} tensors in one file; readers take {}", tensors.size(), kMaxTensors),
                      "use several files");
   }
   Order order;
   std::set<std::string_view> names{"__metadata__"};
-  for (const NamedTensor& tensor : tensors) {
-    assert(tensor.view.defined() && tensor.view.contiguous());
-    assert(!tensor.transposed || tensor.view.shape.rank() == 2);
+  for (const StreamedTensor& tensor : tensors) {
     if (!names.insert(tensor.name).second) {
       throw data_error(fmt::format("two tensors are named {}", quote_for_message(tensor.name)), "rename one of them");
     }
     order.push_back(&tensor);
   }
-  std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    const auto key = [](const NamedTensor* tensor) {
+  std::sort(order.begin(), order.end(), [](const StreamedTensor* a, const StreamedTensor* b) {
+    const auto key = [](const StreamedTensor* tensor) {
       // Our enum has the types of one width in the order of the reference writer.
-      return std::tuple<int, DType, const std::string&>(-static_cast<int>(size_of(tensor->view.dtype)),
-                                                        tensor->view.dtype, tensor->name);
+      return std::tuple<int, DType, const std::string&>(-static_cast<int>(size_of(tensor->dtype)), tensor->dtype,
+                                                        tensor->name);
     };
     return key(a) < key(b);
   });
@@ -49,16 +47,12 @@ Order file_order(const std::vector<NamedTensor>& tensors) {
 std::string header_text(const Order& order) {
   std::string text = R"({"__metadata__":{"format":"pt"})";
   uint64_t offset = 0;
-  for (const NamedTensor* tensor : order) {
-    const Shape& shape = tensor->view.shape;
-    const int rank = shape.rank();
+  for (const StreamedTensor* tensor : order) {
     std::string dims;
-    for (int axis = 0; axis < rank; ++axis) {
-      dims += fmt::format("{}{}", axis > 0 ? "," : "", shape[tensor->transposed ? rank - 1 - axis : axis]);
-    }
-    const uint64_t end = offset + tensor->view.bytes();
+    for (const int64_t dim : tensor->dims) dims += fmt::format("{}{}", dims.empty() ? "" : ",", dim);
+    const uint64_t end = offset + tensor->bytes();
     text += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
-                        nlohmann::json(tensor->name).dump(), safetensors_name(tensor->view.dtype), dims, offset, end);
+                        nlohmann::json(tensor->name).dump(), safetensors_name(tensor->dtype), dims, offset, end);
     offset = end;
   }
   text += '}';
@@ -104,27 +98,51 @@ void append_zeros(OutputFile& file, size_t bytes) {
   }
 }
 
+void append_view(OutputFile& file, const TensorView& view, bool transposed) {
+  if (view.data == nullptr) return append_zeros(file, view.bytes());
+  transposed ? append_transposed(file, view) : file.append(bytes_of(view));
+}
+
+// They refer to the views of `tensors`.
+std::vector<StreamedTensor> streamed(const std::vector<NamedTensor>& tensors) {
+  std::vector<StreamedTensor> result;
+  for (const NamedTensor& tensor : tensors) {
+    const TensorView& view = tensor.view;
+    assert(view.contiguous());
+    assert(!tensor.transposed || view.shape.rank() == 2);
+    StreamedTensor& made = result.emplace_back();
+    made.name = tensor.name;
+    made.dtype = view.dtype;
+    for (int axis = 0; axis < view.shape.rank(); ++axis) made.dims.push_back(view.shape[axis]);
+    if (tensor.transposed) std::reverse(made.dims.begin(), made.dims.end());
+    made.append = [&view, transposed = tensor.transposed](OutputFile& file) { append_view(file, view, transposed); };
+  }
+  return result;
+}
+
 }  // namespace
 
-void write_safetensors(OutputFile& file, const std::vector<NamedTensor>& tensors) {
+uint64_t StreamedTensor::bytes() const {
+  uint64_t count = size_of(dtype);
+  for (const int64_t dim : dims) count *= static_cast<uint64_t>(dim);
+  return count;
+}
+
+void write_safetensors(OutputFile& file, const std::vector<StreamedTensor>& tensors) {
   const Order order = file_order(tensors);
   const std::string header = header_text(order);
   const uint64_t header_bytes = header.size();
   file.append(std::as_bytes(std::span(&header_bytes, 1)));
   file.append(header);
-  for (const NamedTensor* tensor : order) {
-    if (tensor->view.data == nullptr) {
-      append_zeros(file, tensor->view.bytes());
-    } else if (tensor->transposed) {
-      append_transposed(file, tensor->view);
-    } else {
-      file.append(bytes_of(tensor->view));
-    }
-  }
+  for (const StreamedTensor* tensor : order) tensor->append(file);
+}
+
+void write_safetensors(OutputFile& file, const std::vector<NamedTensor>& tensors) {
+  write_safetensors(file, streamed(tensors));
 }
 
 uint64_t safetensors_bytes(const std::vector<NamedTensor>& tensors) {
-  uint64_t bytes = sizeof(uint64_t) + header_text(file_order(tensors)).size();
+  uint64_t bytes = sizeof(uint64_t) + header_text(file_order(streamed(tensors))).size();
   for (const NamedTensor& tensor : tensors) bytes += tensor.view.bytes();
   return bytes;
 }

@@ -2,6 +2,7 @@
 // Writer for safetensors files.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,18 @@ struct NamedTensor {
 // then name), so that every tensor lies aligned. Needs at most a few MiB of memory of its own. Names must be unique.
 // Throws FileError, and data_error for what no reader would take: a name twice, or too many tensors.
 void write_safetensors(OutputFile& file, const std::vector<NamedTensor>& tensors);
+
+// A tensor whose bytes are made while they are written: `append` must write exactly those of its dtype and shape.
+struct StreamedTensor {
+  std::string name;
+  DType dtype = DType::fp32;
+  std::vector<int64_t> dims;
+  std::function<void(OutputFile& file)> append;
+
+  uint64_t bytes() const;
+};
+// The same file of them.
+void write_safetensors(OutputFile& file, const std::vector<StreamedTensor>& tensors);
 
 // The size that such a file has.
 uint64_t safetensors_bytes(const std::vector<NamedTensor>& tensors);

@@ -47,12 +47,28 @@ class Loader {
     for (const Field& field : list_.fields()) loaded_.origins[field.name()] = "default";
   }
 
-  LoadedConfig load(const ConfigRequest& request) {
+  // Every layer, mistakes and all. Groups of `defaults` come before those that were asked for.
+  void apply(const ConfigRequest& request, const std::vector<Override>& defaults) {
     std::vector<Override> groups, settings;
     split(request.overrides, groups, settings);
+    for (const Override& group : defaults) {
+      const auto is_same = [&](const Override& asked) { return asked.key == group.key; };
+      if (std::none_of(groups.begin(), groups.end(), is_same)) groups.insert(groups.begin(), group);
+    }
     if (!groups.empty()) apply_groups(groups, request.config_dirs);
     for (const std::filesystem::path& file : request.files) apply_file(file, file.string());
     for (const Override& setting : settings) apply_setting(setting);
+  }
+
+  // What is done brings its own defaults, as if its group had been asked for.
+  std::vector<Override> implied_groups() const {
+    std::vector<Override> groups;
+    if (loaded_.config.adapter.on()) groups.push_back({"adapter", loaded_.config.adapter.kind});
+    if (loaded_.config.data.is_labelled()) groups.push_back({"task", loaded_.config.data.task});
+    return groups;
+  }
+
+  LoadedConfig finish() {
     check_rules();
     if (mistakes_.size() == 1) throw usage_error(mistakes_.front(), "");
     if (mistakes_.size() > 1) {
@@ -178,6 +194,14 @@ class Loader {
 
 }  // namespace
 
-LoadedConfig load_config(const ConfigRequest& request) { return Loader().load(request); }
+LoadedConfig load_config(const ConfigRequest& request) {
+  Loader first;
+  first.apply(request, {});
+  const std::vector<Override> implied = first.implied_groups();
+  if (implied.empty()) return first.finish();
+  Loader again;
+  again.apply(request, implied);
+  return again.finish();
+}
 
 }  // namespace gradmill

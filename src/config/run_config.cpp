@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/run_config.h"
 
+#include <algorithm>
 #include <functional>
 #include <initializer_list>
 #include <utility>
@@ -19,6 +20,92 @@ namespace {
 
 using Require = std::function<void(bool good, std::vector<std::string> keys, std::string rule)>;
 
+using Changes = std::initializer_list<std::pair<const char*, bool>>;
+
+bool is_one_of(const std::string& name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void check_metric(const RunConfig& config, const Require& require) {
+  const std::string &task = config.data.task, &metric = config.eval.metric;
+  const bool fits = is_one_of(metric, {"auto", "loss"}) ||
+                    (task == "classify" && is_one_of(metric, {"accuracy", "f1", "macro_f1", "mcc", "auroc"})) ||
+                    (task == "regress" && is_one_of(metric, {"pearson", "spearman", "mse"}));
+  require(fits, {"eval.metric", "data.task"},
+          "texts have a loss, classes also accuracy, f1, macro_f1, mcc and auroc, numbers pearson, spearman and mse");
+  require(task == "classify" || config.eval.threshold == "none", {"eval.threshold", "data.task"},
+          "only answers out of two classes have a threshold");
+}
+
+void check_labelled(const RunConfig& config, const Require& require) {
+  const DataConfig &data = config.data, defaults;
+  const bool labelled = data.is_labelled();
+  for (const auto& [key, changed] : Changes{{"data.first_column", !data.first_column.empty()},
+                                            {"data.second_column", !data.second_column.empty()},
+                                            {"data.label_column", !data.label_column.empty()},
+                                            {"data.group_column", !data.group_column.empty()},
+                                            {"data.truncation", data.truncation != defaults.truncation},
+                                            {"data.order", data.order != defaults.order},
+                                            {"training.micro_tokens", config.training.micro_tokens != 0}}) {
+    require(labelled || !changed, {key, "data.task"}, "it is for data.task=classify or regress");
+  }
+  const bool classes = data.task == "classify";
+  require(classes || data.labels.empty(), {"data.labels", "data.task"}, "only classes have names");
+  require(classes || data.class_weights.empty(), {"data.class_weights", "data.task"}, "only classes have weights");
+  const AugmentConfig& augment = config.augment;
+  for (const auto& [key, changed] : Changes{{"augment.synonyms", augment.synonyms > 0},
+                                            {"augment.swap", augment.swap > 0},
+                                            {"augment.deletion", augment.deletion > 0},
+                                            {"augment.span_mask", augment.span_mask > 0},
+                                            {"augment.token_dropout", augment.token_dropout > 0},
+                                            {"augment.synonyms_file", !augment.synonyms_file.empty()}}) {
+    require(labelled || !changed, {key, "data.task"}, "only labelled data is changed: use classify or regress");
+  }
+  require((augment.synonyms > 0) == !augment.synonyms_file.empty(), {"augment.synonyms", "augment.synonyms_file"},
+          "one is of no use without the other");
+  if (!labelled) return;
+  for (const auto& [key, changed] : Changes{{"data.column", data.column != defaults.column},
+                                            {"data.eos", data.eos != defaults.eos},
+                                            {"data.lines", data.lines},
+                                            {"data.packing", data.packing != defaults.packing},
+                                            {"data.streaming", data.streaming},
+                                            {"data.cache", !data.cache.empty()},
+                                            {"eval.tokens", config.eval.tokens != EvalConfig().tokens}}) {
+    require(!changed, {key, "data.task"}, "it is for texts");
+  }
+}
+
+void check_model(const RunConfig& config, const Require& require) {
+  const ModelConfig &model = config.model, defaults;
+  const bool from_file = !model.path.empty();
+  for (const auto& [key, changed] : Changes{{"model.style", model.style != defaults.style},
+                                            {"model.layers", model.layers != defaults.layers},
+                                            {"model.heads", model.heads != defaults.heads},
+                                            {"model.kv_heads", model.kv_heads != defaults.kv_heads},
+                                            {"model.width", model.width != defaults.width},
+                                            {"model.mlp_width", model.mlp_width != defaults.mlp_width},
+                                            {"model.tied", model.tied != defaults.tied},
+                                            {"model.bias", model.bias != defaults.bias}}) {
+    require(!from_file || !changed, {key, "model.path"}, "the model's config.json says it");
+  }
+  require(model.bias || model.style == "gpt2", {"model.bias", "model.style"}, "only gpt2's biases can be left out");
+  require(from_file || model.init == "file", {"model.init", "model.path"}, "a model without a path is random anyway");
+  require(!from_file || !config.data.path.empty(), {"model.path", "data.path"},
+          "its tokens are not characters: name the data with data.path");
+  require(model.style != "bert" || config.data.is_labelled(), {"model.style", "data.task"},
+          "an encoder learns from labelled data: use data.task=classify or regress");
+  const AdapterSettings& adapter = config.adapter;
+  require(!adapter.on() || from_file, {"adapter.kind", "model.path"}, "adapters belong to a model from a file");
+  require(adapter.on() || model.load_in == defaults.load_in, {"model.load_in", "adapter.kind"},
+          "weights that train cannot be quantised: use adapters");
+  require(adapter.on() || adapter.modules_to_save.empty(), {"adapter.modules_to_save", "adapter.kind"},
+          "without adapters everything is trained");
+  if (from_file) return;
+  require(model.width % model.heads == 0, {"model.width", "model.heads"}, "the width must be a multiple of the heads");
+  require(model.kv_heads == 0 || model.heads % model.kv_heads == 0, {"model.heads", "model.kv_heads"},
+          "the heads must be a multiple of the key heads");
+}
+
 // A setting that nothing would read is a mistake.
 void check_data(const RunConfig& config, const Require& require) {
   const DataConfig &data = config.data, defaults;
@@ -36,14 +123,16 @@ void check_data(const RunConfig& config, const Require& require) {
            {"data.validation_path", data.validation_path != defaults.validation_path}}) {
     require(tokens || !changed, {key, "data.path"}, "it is for tokens: name the data with data.path");
   }
+  check_labelled(config, require);
   if (!tokens) return;
-  require(!data.tokenizer.empty(), {"data.path", "data.tokenizer"}, "name the tokenizer, or use data.tokenizer=byte");
+  require(!data.tokenizer.empty() || !config.model.path.empty(), {"data.path", "data.tokenizer"},
+          "name the tokenizer, or use data.tokenizer=byte");
   require(data.dataset == defaults.dataset, {"data.path", "data.dataset"}, "one of them says what the run learns from");
   require(data.max_chars == 0, {"data.path", "data.max_chars"}, "it is for characters of a data.dataset");
   require(!data.download, {"data.path", "data.download"}, "only a data.dataset can be fetched");
-  require(data.task == "text" || data.column == defaults.column, {"data.task", "data.column"},
+  require(data.task != "instruct" || data.column == defaults.column, {"data.task", "data.column"},
           "the fields of instructions have names of their own");
-  require(data.task == "text" || data.eos == defaults.eos, {"data.task", "data.eos"},
+  require(data.task != "instruct" || data.eos == defaults.eos, {"data.task", "data.eos"},
           "how an answer ends is said by the tokenizer's files");
   if (!data.streaming) return;
   require(!data.validation_path.empty(), {"data.streaming", "data.validation_path"},
@@ -65,11 +154,8 @@ std::vector<BrokenRule> broken_rules(const RunConfig& config) {
     if (!good) broken.push_back({std::move(keys), std::move(rule)});
   };
   check_data(config, require);
-  const ModelConfig& model = config.model;
-  require(model.width % model.heads == 0, {"model.width", "model.heads"}, "the width must be a multiple of the heads");
-  require(model.kv_heads == 0 || model.heads % model.kv_heads == 0, {"model.heads", "model.kv_heads"},
-          "the heads must be a multiple of the key heads");
-  require(model.bias || model.style == "gpt2", {"model.bias", "model.style"}, "only gpt2's biases can be left out");
+  check_model(config, require);
+  check_metric(config, require);
   // Two lengths would leave it to guessing which one ends the run.
   require((config.training.steps == 0) != (config.training.epochs == 0), {"training.steps", "training.epochs"},
           "one of them must be 0 and the other say how long the run is");

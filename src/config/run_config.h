@@ -12,22 +12,32 @@
 namespace gradmill {
 
 struct ModelConfig {
+  std::string path, init = "file", load_in = "bf16";
   std::string style = "gpt2";
   int64_t layers = 4, heads = 4, kv_heads = 0, width = 128, mlp_width = 0, context = 64;
   double dropout = 0;
   bool bias = true, tied = true;
 
   void visit(FieldList& field) {
+    field("path", &path,
+          "a model to start from: a Hugging Face folder, or a .gguf file. Its config says what the settings below (but "
+          "context and dropout) would",
+          anything().or_unset("random weights of the settings below"));
+    field("init", &init, "what of the path is taken: weights from its files, or its shape with random weights",
+          one_of({"file", "random"}));
+    field("load_in", &load_in,
+          "how the frozen weights of layers are kept under adapters: in the compute type, in 8 or in 4 bits",
+          one_of({"bf16", "int8", "nf4"}));
     field("style", &style,
-          "kind of decoder: gpt2 has learned positions, LayerNorm and GELU; llama has RoPE, RMSNorm and SwiGLU; qwen2 "
-          "also biases of q, k and v; qwen3 norms of q and k instead",
-          one_of({"gpt2", "llama", "qwen2", "qwen3"}));
+          "kind of model: gpt2 has learned positions, LayerNorm and GELU; llama has RoPE, RMSNorm and SwiGLU; qwen2 "
+          "also biases of q, k and v; qwen3 norms of q and k instead; bert is an encoder, for labelled data",
+          one_of({"gpt2", "llama", "qwen2", "qwen3", "bert"}));
     field("layers", &layers, "number of blocks", between(1, 4096));
     field("heads", &heads, "attention heads", between(1, 4096));
     field("kv_heads", &kv_heads, "key and value heads", between(0, 4096).or_unset("as many as heads"));
     field("width", &width, "width of the residual stream", between(1, 1 << 20));
     field("mlp_width", &mlp_width, "width of the MLP", between(0, 1 << 22).or_unset("the style's usual"));
-    field("context", &context, "tokens a prediction can look back on", between(1, 1 << 24));
+    field("context", &context, "tokens a prediction can look back on; of labelled data, the longest sequence", between(1, 1 << 24));
     field("dropout", &dropout, "dropout probability", between(0, 0.95));
     field("bias", &bias, "biases of gpt2's projections and LayerNorms; the other styles have what is theirs",
           anything());
@@ -37,7 +47,7 @@ struct ModelConfig {
 
 struct TrainingConfig {
   int64_t steps = 2000, epochs = 0;
-  int64_t batch_size = 12, micro_batch_size = 0;
+  int64_t batch_size = 12, micro_batch_size = 0, micro_tokens = 0;
   int64_t seed = 1337;
   int64_t nan_patience = 3;
   double spike_factor = 0;
@@ -51,6 +61,8 @@ struct TrainingConfig {
     field("batch_size", &batch_size, "sequences per step", between(1, 1 << 24));
     field("micro_batch_size", &micro_batch_size, "sequences computed at once",
           between(0, 1 << 24).or_unset("the whole batch"));
+    field("micro_tokens", &micro_tokens, "labelled data: tokens computed at once, of at most micro_batch_size sequences",
+          between(0, 1 << 30).or_unset("so many that nearly every batch fits"));
     field("seed", &seed, "seed of weights, batches, dropout and samples", at_least(0));
     field("nan_patience", &nan_patience, "bad steps in a row (not finite, or a spike) before the run rolls back",
           at_least(1));
@@ -87,12 +99,15 @@ struct OptimizerConfig {
 struct ScheduleConfig {
   std::string name = "cosine";
   int64_t warmup_steps = 100;
+  double warmup_fraction = 0;
   double decay_fraction = 0.2;
 
   void visit(FieldList& field) {
     field("name", &name, "course of the learning rate after the warm-up",
           one_of({"constant", "linear", "cosine", "wsd"}));
     field("warmup_steps", &warmup_steps, "steps to reach the peak", at_least(0));
+    field("warmup_fraction", &warmup_fraction, "the same as a part of the run, where warmup_steps is 0",
+          between(0, 1).or_unset("none"));
     field("decay_fraction", &decay_fraction, "fraction of the run in which wsd falls to min_lr", between(0, 1));
   }
 };
@@ -101,6 +116,7 @@ struct EvalConfig {
   int64_t every_steps = 250, every_epochs = 0;
   double every_minutes = 0;
   int64_t tokens = 16384, batch_size = 0;
+  std::string metric = "auto", threshold = "none";
   int64_t patience = 0;
   double min_delta = 0;
 
@@ -111,8 +127,16 @@ struct EvalConfig {
     field("tokens", &tokens, "tokens of an evaluation inside the run; the last one reads the whole split",
           at_least(0).or_unset("the whole split"));
     field("batch_size", &batch_size, "sequences computed at once", between(0, 1 << 24).or_unset("twice training's"));
+    field("metric", &metric,
+          "what the best checkpoint and early stopping go by; auto is the loss, of classes the accuracy, of numbers "
+          "Spearman's correlation",
+          one_of({"auto", "loss", "accuracy", "f1", "macro_f1", "mcc", "auroc", "pearson", "spearman", "mse"}));
+    field("threshold", &threshold,
+          "two classes: choose, on the validation data at the end, from which probability of the second class on that "
+          "is the answer, for the best of",
+          one_of({"none", "f1", "accuracy", "mcc"}));
     field("patience", &patience, "evaluations without improvement before the run stops", at_least(0).or_unset("off"));
-    field("min_delta", &min_delta, "smallest fall of the loss that is an improvement, in nats", between(0, 100));
+    field("min_delta", &min_delta, "smallest gain of the metric that is an improvement", between(0, 100));
   }
 };
 
@@ -130,7 +154,7 @@ struct CheckpointConfig {
     field("every_epochs", &every_epochs, "epochs between checkpoints", at_least(0).or_unset("off"));
     field("every_minutes", &every_minutes, "minutes between checkpoints", at_least(0).or_unset("off"));
     field("keep_last", &keep_last, "newest checkpoints kept", at_least(1));
-    field("keep_best", &keep_best, "also keep the checkpoint with the lowest validation loss", anything());
+    field("keep_best", &keep_best, "also keep the checkpoint with the best eval.metric", anything());
     field("on_error", &on_error, "what the run does when a save fails", one_of({"stop", "continue"}));
   }
 };
@@ -213,9 +237,37 @@ struct MachineConfig {
   }
 };
 
+// Low-rank adapters beside a frozen base.
+struct AdapterSettings {
+  std::string kind = "none";
+  int64_t rank = 16;
+  double alpha = 32, dropout = 0;
+  bool rslora = false;
+  std::string targets = "all-linear", modules_to_save;
+
+  bool on() const { return kind != "none"; }
+
+  void visit(FieldList& field) {
+    field("kind", &kind, "what is trained of a model from model.path: everything, or adapters and the task's head",
+          one_of({"none", "lora", "dora"}));
+    field("rank", &rank, "width of an adapter", between(1, 4096));
+    field("alpha", &alpha, "adapters are scaled by alpha / rank", between(0, 1e6));
+    field("dropout", &dropout, "dropout probability of what adapters read", between(0, 0.95));
+    field("rslora", &rslora, "scale by alpha / sqrt(rank) instead", anything());
+    field("targets", &targets,
+          "layers that get one: all-linear, names with commas between them as in the model's files (q_proj,v_proj), or "
+          "one expression for whole names",
+          anything());
+    field("modules_to_save", &modules_to_save, "layers that are trained in full, with commas between them",
+          anything().or_unset("the task's head"));
+  }
+};
+
 struct RunConfig {
   DataConfig data;
+  AugmentConfig augment;
   ModelConfig model;
+  AdapterSettings adapter;
   TrainingConfig training;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
@@ -229,7 +281,9 @@ struct RunConfig {
 
   void visit(FieldList& list) {
     list.section("data", "the text a run learns from", data);
+    list.section("augment", "other wordings of labelled training data", augment);
     list.section("model", "the network", model);
+    list.section("adapter", "small trained parts of a frozen model", adapter);
     list.section("training", "length, batches and what happens after bad steps", training);
     list.section("optimizer", "how weights move", optimizer);
     list.section("schedule", "the learning rate over the run", schedule);

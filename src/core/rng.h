@@ -24,6 +24,7 @@ struct RngSite {
   static constexpr uint32_t kClassifier = 5;
   static constexpr uint32_t kLayerSites = 64;
   static constexpr uint32_t kSitesPerLayer = 8;
+  static constexpr uint32_t kAdapterSites = 1u << 24;  // + the parameter they stand beside
 };
 
 inline RandomBlock philox(uint64_t seed, const RandomBlock& counter) {

@@ -15,11 +15,12 @@ class Engine;
 // gelu_gradient: it is multiplied with the slope of the GELU at `aux`.
 enum class GemmEpilogue : uint8_t { none, gelu, gelu_gradient };
 
-// c = op(a) · op(b) + beta · addend (+ bias to every row), row-major, accumulated in fp32 and rounded once. Shapes as
-// MatmulArgs of ops/matmul.h.
+// c = alpha · op(a) · op(b) + beta · addend (+ bias to every row), row-major, accumulated in fp32 and rounded once.
+// Shapes as MatmulArgs of ops/matmul.h.
 struct GemmCall {
   TensorView a, b, c;  // a and b share a dtype; c has it too, or is fp32
   bool transpose_a = false, transpose_b = false;
+  float alpha = 1;
   float beta = 0;                              // 0: nothing is read from addend or c
   TensorView addend;                           // (m, n) in c's dtype and not overlapping c, or undefined: c itself
   TensorView bias;                             // (n) in c's dtype, or undefined

@@ -134,10 +134,9 @@ cublasStatus_t GemmPlan::run(const LtContext& lt, const GemmCall& call, const cu
     status = point_to(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.aux.data);
   }
   if (status != CUBLAS_STATUS_SUCCESS) return status;
-  const float alpha = 1;
-  return lt.library.matmul(lt.handle, operation_.get(), &alpha, call.b.data, first_.get(), call.a.data, second_.get(),
-                           &call.beta, addend_ ? call.addend.data : call.c.data, addend(), call.c.data, result_.get(),
-                           &chosen, lt.workspace.data(), lt.workspace.size(), lt.stream);
+  return lt.library.matmul(lt.handle, operation_.get(), &call.alpha, call.b.data, first_.get(), call.a.data,
+                           second_.get(), &call.beta, addend_ ? call.addend.data : call.c.data, addend(), call.c.data,
+                           result_.get(), &chosen, lt.workspace.data(), lt.workspace.size(), lt.stream);
 }
 
 }  // namespace gradmill::cuda

@@ -49,12 +49,13 @@ struct DropoutRule {
   float scale = 1;
 
   DropoutRule() = default;
-  __device__ DropoutRule(const StepScalars& scalars, uint32_t rng_site)
+  // A negative probability: that of the scalars.
+  __device__ DropoutRule(const StepScalars& scalars, uint32_t rng_site, float probability = -1)
       : seed(scalars.seed),
         token_base(scalars.token_base),
         step(scalars.step),
         site(rng_site),
-        threshold(drop_threshold(scalars.dropout)),
+        threshold(drop_threshold(probability < 0 ? scalars.dropout : probability)),
         scale(drop_scale(threshold)) {}
 
   // Of columns 8 * block .. 8 * block + 7 of a row of the micro-batch.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,10 +15,13 @@ inline constexpr int32_t kPaddingTarget = -100;
 // N rows, padded to a multiple of kTokenPadding, and room for max_seqs sequences, which lie one after the other from
 // row 0. Rows behind the last one are padding: token 0, position 0, target kPaddingTarget.
 struct MicroBatch {
-  std::vector<int32_t> tokens;      // (N)
-  std::vector<int32_t> targets;     // (N) the token behind each token
-  std::vector<int32_t> positions;   // (N) from 0 in every sequence
-  std::vector<int32_t> cu_seqlens;  // (max_seqs + 1) first row of each sequence; unused entries repeat the last
+  std::vector<int32_t> tokens;  // (N)
+  // (N) the token behind each token. Of labelled sequences (max_seqs): the class, or the bits of the fp32 value.
+  std::vector<int32_t> targets;
+  std::vector<int32_t> positions;         // (N) from 0 in every sequence
+  std::vector<int32_t> cu_seqlens;        // (max_seqs + 1) first row of each sequence; unused entries repeat the last
+  std::vector<int32_t> token_types = {};  // (N), or empty: 0 everywhere
+  std::vector<int32_t> examples = {};     // (max_seqs) which of a labelled set a sequence is; else empty
   int64_t num_seqs = 0;
   int64_t num_targets = 0;
   int64_t token_base = 0;  // first row's index in the effective batch: the tokens before it
@@ -26,7 +30,14 @@ struct MicroBatch {
 struct StepBatch {
   int64_t step = 0;
   std::vector<MicroBatch> micro;
-  int64_t num_targets = 0;  // of all micro-batches: what the step's loss is divided by
+  int64_t num_targets = 0;  // of all micro-batches
+  // Of labelled sequences, whose targets are not their tokens and may weigh differently.
+  std::optional<double> weight_sum = {};
+  std::optional<int64_t> num_tokens = {};
+
+  // What the step's loss is divided by.
+  double divisor() const { return weight_sum.value_or(double(num_targets)); }
+  int64_t tokens() const { return num_tokens.value_or(num_targets); }
 };
 
 // Rows [first, last) of an effective batch.

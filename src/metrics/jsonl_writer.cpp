@@ -67,7 +67,9 @@ void JsonlWriter::step(const StepMetrics& metrics) {
 void JsonlWriter::eval(const EvalMetrics& metrics) {
   Line line("eval");
   line.raw("step", metrics.step).number("epoch", metrics.epoch).number("loss", metrics.loss);
-  line.number("perplexity", metrics.perplexity).number("seconds", metrics.seconds).raw("best", metrics.best);
+  if (metrics.values.empty()) line.number("perplexity", metrics.perplexity);
+  for (const auto& [name, value] : metrics.values) line.number(name, value);
+  line.number("seconds", metrics.seconds).raw("best", metrics.best);
   line.raw("finite", std::isfinite(metrics.loss));
   file_.append(line.finish());
 }

@@ -2,6 +2,7 @@
 // metrics.jsonl: one JSON object a line.
 //   {"kind":"train","step":1,"epoch":…,"loss":…,…,"finite":true}
 //   {"kind":"eval","step":…,"epoch":…,"loss":…,"perplexity":…,"seconds":…,"best":…,"finite":true}
+//     (of a task with labels "accuracy", "mcc", … in place of the perplexity)
 //   {"kind":"text","step":…,"tag":"sample","text":"…"}
 // Every line of a kind has the same keys. A number that is unknown or not finite is null, and "finite" is false when
 // the loss or gradient was not.

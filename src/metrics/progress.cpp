@@ -158,9 +158,11 @@ void Progress::step(const StepMetrics& metrics) {
 }
 
 void Progress::eval(const EvalMetrics& metrics) {
-  note(fmt::format("{}  validation loss {}  perplexity {}  ({}){}", counter(metrics.step), format_loss(metrics.loss),
-                   format_loss(metrics.perplexity), format_duration(metrics.seconds),
-                   metrics.best ? "  best so far" : ""));
+  std::string more;
+  if (metrics.values.empty()) more = "  perplexity " + format_loss(metrics.perplexity);
+  for (const auto& [name, value] : metrics.values) more += fmt::format("  {} {}", name, format_loss(value));
+  note(fmt::format("{}  validation loss {}{}  ({}){}", counter(metrics.step), format_loss(metrics.loss), more,
+                   format_duration(metrics.seconds), metrics.best ? "  best so far" : ""));
 }
 
 void Progress::epoch(const EpochMetrics& metrics) {
@@ -187,7 +189,9 @@ void Progress::finish(const RunSummary& summary) {
   drawn_ = false;
   out += fmt::format("{} after step {} in {}", how, summary.step, format_duration(summary.seconds));
   if (std::isfinite(summary.best_eval_loss)) {
-    out += fmt::format("; best validation loss {} at step {}", format_loss(summary.best_eval_loss), summary.best_step);
+    const bool by_loss = summary.best_metric.empty();
+    out += fmt::format("; best validation {} {} at step {}", by_loss ? "loss" : summary.best_metric,
+                       format_loss(by_loss ? summary.best_eval_loss : summary.best_value), summary.best_step);
   }
   options_.write(out + "\n");
 }

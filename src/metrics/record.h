@@ -8,7 +8,9 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
+#include <vector>
 
 namespace gradmill {
 
@@ -46,6 +48,8 @@ struct EvalMetrics {
   double perplexity = kUnknown;
   double seconds = kUnknown;
   bool best = false;  // the best so far, as the run judges it
+  // What else the task is judged by: "accuracy", "mcc". The same names, in the same order, in all of a run.
+  std::vector<std::pair<std::string, double>> values = {};
 };
 
 struct EpochMetrics {
@@ -64,6 +68,8 @@ struct RunSummary {
   double epoch = kUnknown;
   double train_loss = kUnknown;  // mean over the run, as Hugging Face's Trainer reports it
   double best_eval_loss = kUnknown;
+  std::string best_metric = {};  // what the best checkpoint was chosen by, where it is not the loss, and its value
+  double best_value = kUnknown;
   int64_t best_step = 0;
   double seconds = kUnknown;
   double samples_per_s = kUnknown, steps_per_s = kUnknown;

@@ -81,6 +81,7 @@ void TensorboardWriter::step(const StepMetrics& metrics) {
 void TensorboardWriter::eval(const EvalMetrics& metrics) {
   std::vector<tfevents::Message> values = {tfevents::scalar_value("eval/loss", metrics.loss)};
   add_if_known(values, "eval/perplexity", metrics.perplexity);
+  for (const auto& [name, value] : metrics.values) add_if_known(values, "eval/" + name, value);
   write(tfevents::summary(wall_clock_(), metrics.step, values));
 }
 

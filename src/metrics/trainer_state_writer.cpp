@@ -39,7 +39,7 @@ struct TrainerStateWriter::State {
   std::optional<Best> best;
 
   void load(const std::filesystem::path& path);
-  void cut(int64_t last_step);
+  void cut(int64_t last_step, const TrainerStateOptions& options);
   std::string text(const TrainerStateOptions& options) const;
 };
 
@@ -64,7 +64,7 @@ void TrainerStateWriter::State::load(const std::filesystem::path& path) {
   }
 }
 
-void TrainerStateWriter::State::cut(int64_t last_step) {
+void TrainerStateWriter::State::cut(int64_t last_step, const TrainerStateOptions& options) {
   const auto is_gone = [last_step](const json& entry) {
     return entry["step"].get<int64_t>() > last_step || entry.contains("train_runtime");
   };
@@ -76,11 +76,14 @@ void TrainerStateWriter::State::cut(int64_t last_step) {
     for (const json& entry : history) epoch = number_of(entry["epoch"]);
   }
   if (!best || best->step <= last_step) return;
-  best.reset();  // its predecessor was the lowest loss before it
+  best.reset();  // its predecessor was the best before it
   for (const json& entry : history) {
-    const auto loss = entry.find("eval_loss");
-    if (loss == entry.end() || !loss->is_number()) continue;
-    if (!best || loss->get<double>() < best->metric) best = Best{loss->get<double>(), entry["step"].get<int64_t>(), {}};
+    const auto found = entry.find("eval_" + options.metric);
+    if (found == entry.end() || !found->is_number()) continue;
+    const double value = found->get<double>();
+    if (!best || (options.larger_is_better ? value > best->metric : value < best->metric)) {
+      best = Best{value, entry["step"].get<int64_t>(), {}};
+    }
   }
 }
 
@@ -117,7 +120,7 @@ TrainerStateWriter::TrainerStateWriter(const std::filesystem::path& path, int64_
   assert(options.logging_steps > 0);
   if (resume_step == kFreshRun) return;
   state_->load(path_);
-  state_->cut(resume_step);
+  state_->cut(resume_step, options_);
 }
 
 TrainerStateWriter::~TrainerStateWriter() = default;
@@ -135,19 +138,25 @@ void TrainerStateWriter::step(const StepMetrics& metrics) {
 }
 
 void TrainerStateWriter::eval(const EvalMetrics& metrics) {
-  state_->history.push_back({{"epoch", metrics.epoch},
-                             {"eval_loss", metrics.loss},
-                             {"eval_perplexity", metrics.perplexity},
-                             {"eval_runtime", metrics.seconds},
-                             {"step", metrics.step}});
-  if (metrics.best) state_->best = State::Best{metrics.loss, metrics.step, {}};
+  json entry = {{"epoch", metrics.epoch},
+                {"eval_loss", metrics.loss},
+                {"eval_runtime", metrics.seconds},
+                {"step", metrics.step}};
+  if (metrics.values.empty()) entry["eval_perplexity"] = metrics.perplexity;
+  double judged = metrics.loss;
+  for (const auto& [name, value] : metrics.values) {
+    entry["eval_" + name] = value;
+    if (name == options_.metric) judged = value;
+  }
+  state_->history.push_back(std::move(entry));
+  if (metrics.best) state_->best = State::Best{judged, metrics.step, {}};
 }
 
 void TrainerStateWriter::checkpoint(int64_t step, const std::string& path) {
   if (state_->best && state_->best->step == step) state_->best->checkpoint = path;
 }
 
-void TrainerStateWriter::rewind(int64_t step) { state_->cut(step); }
+void TrainerStateWriter::rewind(int64_t step) { state_->cut(step, options_); }
 
 void TrainerStateWriter::finish(const RunSummary& summary) {
   state_->step = summary.step;

@@ -201,6 +201,7 @@ std::vector<HfTensor> layer_tensors(const FamilyNames& names, const Transformer&
 }
 
 std::vector<HfTensor> tensors_of(HfFamily family, const Transformer& model, const ParamSpec& spec) {
+  if (spec.beside_model) return {};
   const ParsedName name = parse(spec.name);
   const FamilyNames names = names_of(family);
   const std::string prefix(model.spec().head == HeadKind::none ? "" : names.prefix);

@@ -131,7 +131,7 @@ struct Transformer::Activations {
   TensorView output;  // (N, C) what heads read
 };
 
-Transformer::Transformer(TransformerSpec spec) : spec_(std::move(spec)) {
+Transformer::Transformer(TransformerSpec spec, AdapterPlan plan) : spec_(std::move(spec)), params_(std::move(plan)) {
   spec_.complete();
   embedding_ = Embedding(params_, embedding_options(spec_));
   if (spec_.disentangled.on()) {
@@ -153,6 +153,7 @@ Transformer::Transformer(TransformerSpec spec) : spec_(std::move(spec)) {
   } else if (spec_.head == HeadKind::classifier) {
     classifier_ = Classifier(params_, classifier_options(spec_));
   }
+  params_.check_plan();
 }
 
 PositionTables Transformer::make_position_tables(ExecContext& ctx) const {
@@ -249,6 +250,7 @@ void Transformer::train(Pass& pass, const ModelInputs& inputs, const TensorView&
   const Shape shape{inputs.tokens.numel(), spec_.width};
   StreamGrad grad{.dx = pass.scratch(shape, "d stream"), .dropped = {}};
   if (spec_.dropout) grad.dropped = pass.scratch(shape, "d stream, dropped");
+  if (params_.max_rank() > 0) pass.adapters.room = pass.scratch({shape[0], params_.max_rank()}, "low-rank gradient");
   loss(pass, kept, targets, grad.dx);
   backward(pass, inputs, kept, grad);
 }

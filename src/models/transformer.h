@@ -18,7 +18,8 @@ namespace gradmill {
 
 class Transformer {
  public:
-  explicit Transformer(TransformerSpec spec);
+  // With a plan, adapters beside a frozen base. Throws a usage error when the plan names what the model does not have.
+  explicit Transformer(TransformerSpec spec, AdapterPlan plan = {});
 
   const TransformerSpec& spec() const { return spec_; }
   const ParamTable& params() const { return params_; }

@@ -140,6 +140,20 @@ TransformerSpec gpt2_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t 
   return spec;
 }
 
+TransformerSpec bert_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t width, int64_t context) {
+  TransformerSpec spec = gpt2_spec(vocab, layers, heads, width, context);
+  spec.norm_eps = 1e-12f;
+  spec.norm_placement = NormPlacement::after;
+  spec.final_norm = false;
+  spec.embedding_norm = true;
+  spec.token_types = 2;
+  spec.activation = Activation::gelu_erf;
+  spec.causal = false;
+  spec.head = HeadKind::none;
+  spec.pooling = Pooling::first;
+  return spec;
+}
+
 TransformerSpec qwen3_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t kv_heads, int64_t width,
                            int64_t mlp_width, int64_t context) {
   TransformerSpec spec;

@@ -93,6 +93,8 @@ struct TransformerSpec {
 // Learned positions, LayerNorm, GELU; biases everywhere or nowhere.
 TransformerSpec gpt2_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t width, int64_t context,
                           bool bias = true);
+// An encoder: learned positions and token types, norms after the sums, the first token's pooler.
+TransformerSpec bert_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t width, int64_t context);
 // RoPE, RMSNorm, SwiGLU, QK-norm, grouped queries.
 TransformerSpec qwen3_spec(int64_t vocab, int64_t layers, int64_t heads, int64_t kv_heads, int64_t width,
                            int64_t mlp_width, int64_t context);

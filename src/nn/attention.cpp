@@ -20,7 +20,8 @@ SelfAttention::SelfAttention(ParamTable& params, const Options& options) : optio
                          .in = options.width,
                          .slices = {{"q", q_width_}, {"k", kv_width_}, {"v", kv_width_}},
                          .bias = options.qkv_bias,
-                         .init_std = options.init_std});
+                         .init_std = options.init_std,
+                         .owner_keeps_output = true});
   add_relative_params(params);
   if (options.qk_norm) {
     const Init init = options.norm_offset == 1 ? Init::zeros : Init::ones;
@@ -31,7 +32,8 @@ SelfAttention::SelfAttention(ParamTable& params, const Options& options) : optio
                          .in = q_width_,
                          .slices = {{"out", options.width}},
                          .bias = options.out_bias,
-                         .init_std = options.out_init_std});
+                         .init_std = options.out_init_std,
+                         .owner_keeps_output = true});
 }
 
 KvCache SelfAttention::make_cache(Pass& pass, int64_t positions) const {
@@ -61,7 +63,7 @@ RopeArgs SelfAttention::rope_args(Pass& pass, const TensorView& qkv, const Tenso
 }
 
 void SelfAttention::rotate(Pass& pass, AttentionSaved& saved) const {
-  if (norms_heads()) {
+  if (keeps_qkv()) {
     saved.rotated = pass.slot(Slot::rotated, {saved.qkv.rows(), q_width_ + kv_width_}, saved.qkv.dtype, "rotated qk");
   }
   rope_forward(pass.ctx, rope_args(pass, saved.qkv, saved.rotated));
@@ -108,7 +110,10 @@ void SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved,
     if (saved.cache.k.defined()) extend_cache(pass, saved.cache, args);
     attention_forward(pass.ctx, args);
   }
-  out_.forward(pass, Operand(saved.out), y);
+  if (out_.needs_output() && pass.training()) {
+    saved.projected = pass.slot(Slot::attended, y.shape, y.dtype, "projected");
+  }
+  out_.forward(pass, Operand(saved.out), y, saved.projected);
   if (!pass.policy.keeps(Slot::rotated)) saved.rotated = {};
 }
 
@@ -117,12 +122,13 @@ void SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const Tenso
   const NameScope name(pass.ctx, "attention");
   const ArenaScope scope(pass.ctx.scratch);
   AttentionSaved saved = kept;
-  if (norms_heads() && !saved.rotated.defined()) rotate(pass, saved);
+  if (options_.rope && keeps_qkv() && !saved.rotated.defined()) rotate(pass, saved);
 
   const int64_t qk_width = q_width_ + kv_width_;
   const TensorView dout = pass.scratch({dy.rows(), q_width_}, "d out");
-  out_.backward_weight(pass, Operand(saved.out), dy);
-  out_.backward_input(pass, dy, dout);
+  const TensorView dprojected = out_.backward_magnitude(pass, saved.projected, dy, saved.projected);
+  out_.backward_weight(pass, Operand(saved.out), dprojected);
+  out_.backward_input(pass, dprojected, dout);
   if (options_.relative.on) {
     backward_relative_attention(pass, saved, dout, dqkv);
   } else {
@@ -144,6 +150,7 @@ void SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const Tenso
                              .k_beta = k.beta});
   }
   qkv_.backward_bias(pass, dqkv);
+  qkv_.backward_magnitude(pass, saved.qkv, dqkv, dqkv);
   qkv_.backward_input(pass, dqkv, dx, beta);
 }
 

@@ -18,10 +18,11 @@ struct KvCache {
 
 // Views of a block's slots. Undefined ones were not kept; rebuild() makes them again.
 struct AttentionSaved {
-  TensorView qkv;      // (N, (H + 2 Hkv) D); with RoPE and no QK-norm, q and k are rotated in place
-  TensorView rotated;  // (N, (H + Hkv) D), only with QK-norm
-  TensorView out;      // (N, H D)
-  TensorView lse;      // (H, N) fp32
+  TensorView qkv;        // (N, (H + 2 Hkv) D); with RoPE and no QK-norm, q and k are rotated in place
+  TensorView rotated;    // (N, (H + Hkv) D), only with QK-norm or magnitudes of the projection
+  TensorView out;        // (N, H D)
+  TensorView projected;  // (N, C) its projection, only where that has magnitudes to learn
+  TensorView lse;        // (H, N) fp32
   // The table of relative positions through the projections: queries, keys and, with shared ones, unused values.
   TensorView relative;  // (R, 2 H D) or (R, 3 H D)
   KvCache cache;        // set by the caller of a forward that continues a sequence: no backward
@@ -75,6 +76,8 @@ class SelfAttention {
 
   bool norms_heads() const { return options_.qk_norm; }
   bool drops(const Pass& pass) const { return options_.dropout && pass.training(); }
+  // Whether q and k are wanted as the projection made them: for the norms' backward, or for magnitudes.
+  bool keeps_qkv() const { return norms_heads() || qkv_.needs_output(); }
   RopeArgs rope_args(Pass& pass, const TensorView& qkv, const TensorView& rotated) const;
   // Rotated q and k of a projection, in `saved.rotated` or in place.
   void rotate(Pass& pass, AttentionSaved& saved) const;

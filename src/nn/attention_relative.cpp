@@ -67,9 +67,10 @@ void SelfAttention::backward_relative_attention(Pass& pass, const AttentionSaved
                                              .dpos_k = relative.content_to_position ? dkey : TensorView{},
                                              .dpos_q = relative.position_to_content ? dquery : TensorView{}});
   const TensorView table = relative_table(pass);
-  const auto through = [&](const Linear& linear, const TensorView& dy) {
+  const auto through = [&](const Linear& linear, const TensorView& dprojected) {
+    linear.backward_bias(pass, dprojected);
+    const TensorView dy = linear.backward_magnitude(pass, saved.relative, dprojected, dprojected);
     linear.backward_weight(pass, Operand(table), dy);
-    linear.backward_bias(pass, dy);
     if (!pass.drelative.defined()) return;
     const ArenaScope inner(pass.ctx.scratch);
     const TensorView dtable = pass.scratch(pass.relative.shape, "d relative of the layer");

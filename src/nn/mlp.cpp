@@ -12,17 +12,20 @@ Mlp::Mlp(ParamTable& params, const Options& options) : options_(options) {
                         .in = options.width,
                         .slices = slices,
                         .bias = options.bias,
-                        .init_std = options.init_std});
+                        .init_std = options.init_std,
+                        .owner_keeps_output = true});
   down_ = Linear(params, {.name = options.name + ".down",
                           .in = options.hidden,
                           .slices = {{"down", options.width}},
                           .bias = options.bias,
-                          .init_std = options.out_init_std});
+                          .init_std = options.out_init_std,
+                          .owner_keeps_output = true});
 }
 
 bool Mlp::joins_gelu(const Pass& pass) const {
   const bool rebuilds = pass.policy.keeps(Slot::gate_up) && !pass.policy.keeps(Slot::hidden);
-  return options_.activation == Activation::gelu_tanh && pass.training() && !rebuilds;
+  return options_.activation == Activation::gelu_tanh && pass.training() && !rebuilds && up_.is_plain(pass) &&
+         down_.is_plain(pass);
 }
 
 void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const {
@@ -41,9 +44,12 @@ void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const {
   activation_forward(pass.ctx, {.kind = options_.activation, .x = saved.gate_up, .y = Operand(saved.hidden)});
 }
 
-void Mlp::forward_down(Pass& pass, const MlpSaved& saved, const TensorView& y) const {
+void Mlp::forward_down(Pass& pass, MlpSaved& saved, const TensorView& y) const {
   const NameScope scope(pass.ctx, "mlp");
-  down_.forward(pass, Operand(saved.hidden), y);
+  if (down_.needs_output() && pass.policy.keeps(Slot::gate_up)) {
+    saved.out = pass.slot(Slot::gate_up, y.shape, y.dtype, "mlp out");
+  }
+  down_.forward(pass, Operand(saved.hidden), y, saved.out);
 }
 
 TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx,
@@ -51,12 +57,20 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy
   const NameScope name(pass.ctx, "mlp");
   const bool gated = is_gated(options_.activation);
   const Shape shape{dy.rows(), options_.hidden};
-  const TensorView dgate_up = gated ? saved.gate_up : pass.scratch(shape, "d gate_up");
+  // In place where nobody wants the values any more.
+  const bool in_place = gated && !up_.needs_output();
+  const TensorView dgate_up = in_place ? saved.gate_up : pass.scratch(saved.gate_up.shape, "d gate_up");
   const ArenaScope scope(pass.ctx.scratch);
+  TensorView out = saved.out, hidden = saved.hidden;
+  if (down_.needs_output() && !out.defined()) {
+    // The block ran again up to the activation: one step more.
+    out = pass.scratch(dy.shape, "mlp out again");
+    down_.forward(pass, Operand(hidden), out);
+  }
+  const TensorView dout = down_.backward_magnitude(pass, out, dy, out);
   const auto bias = pass.grads->write(up_.bias());
-  TensorView hidden = saved.hidden;
   if (joins_gelu(pass)) {
-    matmul_gelu_backward(pass.ctx, {.a = dy,
+    matmul_gelu_backward(pass.ctx, {.a = dout,
                                     .b = pass.weights[down_.weight()],
                                     .x = saved.gate_up,
                                     .dx = dgate_up,
@@ -64,7 +78,7 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy
                                     .bias_beta = bias.beta});
   } else {
     const TensorView dhidden = gated ? pass.scratch(shape, "d hidden") : dgate_up;
-    down_.backward_input(pass, dy, dhidden);
+    down_.backward_input(pass, dout, dhidden);
     // The kernel that reads gate_up for its gradient can write the activation's output again for next to nothing.
     const bool rebuilds = !hidden.defined() && down_.reads_input(pass);
     const TensorView again = rebuilds ? pass.scratch(shape, "hidden again") : TensorView{};
@@ -77,9 +91,10 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy
                                    .bias_beta = bias.beta});
     if (again.defined()) hidden = again;
   }
-  down_.backward_weight(pass, Operand(hidden), dy);
-  up_.backward_input(pass, dgate_up, dx, beta);
-  return dgate_up;
+  down_.backward_weight(pass, Operand(hidden), dout);
+  const TensorView dprojected = up_.backward_magnitude(pass, saved.gate_up, dgate_up, dgate_up);
+  up_.backward_input(pass, dprojected, dx, beta);
+  return dprojected;
 }
 
 }  // namespace gradmill

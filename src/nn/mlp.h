@@ -11,6 +11,7 @@ namespace gradmill {
 struct MlpSaved {
   TensorView gate_up;  // (N, F) or (N, 2F)
   TensorView hidden;   // (N, F); undefined when not kept
+  TensorView out;      // (N, C) the output, only where down has magnitudes to learn; undefined when not kept
 };
 
 class Mlp {
@@ -32,11 +33,11 @@ class Mlp {
 
   // gate_up and hidden, which the backward needs; then the rest, which it does not.
   void forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const;
-  void forward_down(Pass& pass, const MlpSaved& saved, const TensorView& y) const;
+  void forward_down(Pass& pass, MlpSaved& saved, const TensorView& y) const;
   // All but the gradients of up's weight, which the caller adds when it has x: up().backward_weight(pass, x, result),
-  // and of down's bias, which who makes dy can add up on the way: down().backward_bias(pass, dy). The result is the
-  // gradient of gate_up: over it, or in scratch until the caller's scope ends. dx = the input's gradient + beta * dx;
-  // it may be dy.
+  // and of down's bias, which who makes dy can add up on the way: down().backward_bias(pass, dy). The result takes the
+  // place of gate_up's gradient: over it, or in scratch until the caller's scope ends. dx = the input's gradient +
+  // beta * dx; it may be dy.
   TensorView backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx,
                       float beta = 0) const;
 

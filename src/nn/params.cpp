@@ -3,14 +3,70 @@
 
 #include <algorithm>
 
+#include "nn/dora.h"
 #include "ops/convert.h"
 #include "ops/init.h"
+#include "ops/quantise.h"
 #include "ops/transfer.h"
 
 namespace gradmill {
+namespace {
+
+// A host tensor in another float type, or itself where it has that type.
+class HostCopy {
+ public:
+  HostCopy(const TensorView& from, DType to) {
+    if (from.dtype == to) {
+      data_ = from.data;
+      return;
+    }
+    bytes_.resize(static_cast<size_t>(from.numel()) * size_of(to));
+    data_ = bytes_.data();
+    read_as(from, [&](const auto* values) {
+      write_as(to, [&](auto* out) {
+        using Out = std::remove_pointer_t<decltype(out)>;
+        for (int64_t i = 0; i < from.numel(); ++i) out[i] = Out(float(values[i]));
+      });
+    });
+  }
+  HostCopy(const HostCopy&) = delete;
+  const void* data() const { return data_; }
+
+ private:
+  template <class Run>
+  static void read_as(const TensorView& from, Run&& run) {
+    if (from.dtype == DType::bf16) return run(from.ptr<Bf16>());
+    if (from.dtype == DType::fp16) return run(from.ptr<Fp16>());
+    run(from.ptr<float>());
+  }
+  template <class Run>
+  void write_as(DType dtype, Run&& run) {
+    if (dtype == DType::bf16) return run(reinterpret_cast<Bf16*>(bytes_.data()));
+    if (dtype == DType::fp16) return run(reinterpret_cast<Fp16*>(bytes_.data()));
+    run(reinterpret_cast<float*>(bytes_.data()));
+  }
+
+  std::vector<std::byte> bytes_;
+  const void* data_ = nullptr;
+};
+
+InitArgs init_args(const ParamSpec& spec, const TensorView& to, uint64_t seed, ParamId id) {
+  const bool random = spec.init == Init::normal || spec.init == Init::uniform;
+  return {.to = to,
+          .mean = spec.init == Init::ones ? 1.0f : 0.0f,
+          .std = random ? spec.init_std : 0.0f,
+          .uniform = spec.init == Init::uniform,
+          .seed = seed,
+          .param = static_cast<uint32_t>(id)};
+}
+
+}  // namespace
+
 ParamId ParamTable::add(ParamSpec spec) {
   const auto id = static_cast<ParamId>(specs_.size());
   segment_of_.push_back(-1);
+  if (!spec.beside_model && !plan_.trains(spec.name)) spec.trainable = false;
+  assert(spec.format == WeightFormat::compute || !spec.trainable);
   if (spec.trainable) {
     segment_of_.back() = static_cast<int32_t>(segments_.size());
     const int64_t size = spec.numel();
@@ -41,9 +97,14 @@ TensorView ParamTable::view(ParamId id, const TensorView& flat) const {
   return flat.slice_rows(found->begin, found->begin + found->size).reshape(spec(id).shape());
 }
 
+void ParamTable::check_plan() const {
+  for (const auto& [name, slices] : plan_.linears) find(name + ".weight");
+  for (const std::string& name : plan_.trained) find(name);
+}
+
 int64_t ParamTable::num_parameters() const {
   int64_t count = 0;
-  for (const ParamSpec& spec : specs_) count += spec.numel();
+  for (const ParamSpec& spec : specs_) count += spec.trainable || !spec.beside_model ? spec.numel() : 0;
   return count;
 }
 
@@ -55,43 +116,100 @@ Weights::Weights(ExecContext& ctx, const ParamTable& table, DType compute_dtype)
   const TensorView& read = compute_.defined() ? compute_ : master_;
   for (ParamId id = 0; id < table.size(); ++id) {
     const ParamSpec& spec = table.spec(id);
-    views_.push_back(spec.trainable ? table.view(id, read)
-                                    : ctx.alloc(ctx.persistent, spec.shape(), dtype_, spec.name));
+    scales_.emplace_back();
+    views_.push_back(spec.trainable ? table.view(id, read) : allocate_frozen(ctx, spec));
   }
+}
+
+TensorView Weights::allocate_frozen(ExecContext& ctx, const ParamSpec& spec) {
+  if (spec.format == WeightFormat::compute || spec.format == WeightFormat::fp32) {
+    const DType dtype = spec.format == WeightFormat::fp32 ? DType::fp32 : dtype_;
+    return ctx.alloc(ctx.persistent, spec.shape(), dtype, spec.name);
+  }
+  const QuantisedShapes shapes = quantised_shapes(spec.format, spec.rows, spec.cols);
+  scales_.back() = ctx.alloc(ctx.persistent, shapes.scales, DType::fp32, spec.name + " scales");
+  return ctx.alloc(ctx.persistent, shapes.codes, DType::int8, spec.name + " codes");
+}
+
+TensorView Weights::plain(ExecContext& ctx, ParamId id) const {
+  if (!is_quantised(id)) return (*this)[id];
+  const ParamSpec& spec = table_->spec(id);
+  const TensorView values = ctx.alloc_scratch(spec.shape(), dtype_, "dequantised weight");
+  dequantise(ctx, {.values = values,
+                   .codes = views_[static_cast<size_t>(id)],
+                   .scales = scales_[static_cast<size_t>(id)],
+                   .format = spec.format});
+  return values;
 }
 
 TensorView Weights::master(ParamId id) const { return table_->view(id, master_); }
 
+void Weights::load(ExecContext& ctx, ParamId id, const TensorView& host) {
+  const ParamSpec& spec = table_->spec(id);
+  assert(host.contiguous() && host.numel() == spec.numel());
+  const TensorView master_view = master(id);
+  const auto converted = [&](DType dtype) { return HostCopy(host, dtype); };
+  if (master_view.defined()) {
+    copy_to_device(ctx, master_view, converted(DType::fp32).data());
+    if (compute_.defined()) convert(ctx, {.from = master_view, .to = (*this)[id]});
+  } else if (is_quantised(id)) {
+    const ArenaScope scope(ctx.scratch);
+    const TensorView values = ctx.alloc_scratch(spec.shape(), dtype_, "weight to quantise");
+    copy_to_device(ctx, values, converted(dtype_).data());
+    quantise(ctx, {.values = values,
+                   .codes = views_[static_cast<size_t>(id)],
+                   .scales = scales_[static_cast<size_t>(id)],
+                   .format = spec.format});
+  } else {
+    const TensorView to = (*this)[id];
+    copy_to_device(ctx, to, converted(to.dtype).data());
+  }
+}
+
 void Weights::set(ExecContext& ctx, ParamId id, const float* values) {
-  const TensorView to = master(id);
-  assert(to.defined());
-  copy_to_device(ctx, to, values);
-  if (compute_.defined()) convert(ctx, {.from = to, .to = (*this)[id]});
+  load(ctx, id, TensorView(const_cast<float*>(values), DType::fp32, table_->spec(id).shape()));
 }
 
 void Weights::refresh_compute(ExecContext& ctx) {
   if (compute_.defined()) convert(ctx, {.from = master_, .to = compute_});
+  refresh_base_norms(ctx, *this);
+  refresh_gains(ctx, *this);
 }
 
 std::vector<float> Weights::get(ExecContext& ctx, ParamId id) const {
-  const TensorView view = master(id);
-  assert(view.defined());
-  std::vector<float> values(static_cast<size_t>(view.numel()));
-  copy_to_host(ctx, values.data(), view);
-  return values;
+  const ArenaScope scope(ctx.scratch);
+  const TensorView master_view = master(id), view = master_view.defined() ? master_view : plain(ctx, id);
+  std::vector<std::byte> bytes(view.bytes());
+  copy_to_host(ctx, bytes.data(), view);
+  const HostCopy values(TensorView(bytes.data(), view.dtype, view.shape), DType::fp32);
+  const auto* begin = static_cast<const float*>(values.data());
+  return {begin, begin + view.numel()};
+}
+
+void Weights::initialise_frozen(ExecContext& ctx, ParamId id, uint64_t seed) {
+  const ParamSpec& spec = table_->spec(id);
+  const ArenaScope scope(ctx.scratch);
+  const bool quantised = is_quantised(id);
+  const TensorView values = quantised ? ctx.alloc_scratch(spec.shape(), dtype_, "weight to quantise") : (*this)[id];
+  init_values(ctx, init_args(spec, values, seed, id));
+  if (!quantised) return;
+  quantise(ctx, {.values = values,
+                 .codes = views_[static_cast<size_t>(id)],
+                 .scales = scales_[static_cast<size_t>(id)],
+                 .format = spec.format});
 }
 
 void Weights::initialise(ExecContext& ctx, uint64_t seed) {
   for (ParamId id = 0; id < table_->size(); ++id) {
     const ParamSpec& spec = table_->spec(id);
-    assert(spec.trainable);
-    init_values(ctx, {.to = master(id),
-                      .mean = spec.init == Init::ones ? 1.0f : 0.0f,
-                      .std = spec.init == Init::normal ? spec.init_std : 0.0f,
-                      .seed = seed,
-                      .param = static_cast<uint32_t>(id)});
+    if (spec.trainable) {
+      init_values(ctx, init_args(spec, master(id), seed, id));
+    } else if (!spec.beside_model) {
+      initialise_frozen(ctx, id, seed);
+    }
   }
   refresh_compute(ctx);
+  init_magnitudes(ctx, *this);
 }
 
 Gradients::Gradients(ExecContext& ctx, const ParamTable& table) : table_(&table) {

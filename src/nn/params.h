@@ -2,26 +2,32 @@
 // Parameters: what a model has (ParamTable), their values (Weights) and their gradients (Gradients).
 #pragma once
 
+#include <cassert>
 #include <string>
 #include <vector>
 
 #include "core/exec_context.h"
 #include "core/segment.h"
+#include "nn/adapter_plan.h"
 
 namespace gradmill {
 
 using ParamId = int32_t;
 inline constexpr ParamId kNoParam = -1;
 
-enum class Init : uint8_t { normal, zeros, ones };
+enum class Init : uint8_t { normal, zeros, ones, uniform };
 
 struct ParamSpec {
   std::string name;  // "layers.0.attention.qkv.weight"
   int64_t rows = 0;  // 0: a vector of `cols`
   int64_t cols = 0;
   Init init = Init::normal;
-  float init_std = 0.02f;
+  float init_std = 0.02f;  // uniform: half the width of the interval
   bool trainable = true;
+  // Of an adapter, or computed from other parameters: no model file has it, and no plan freezes it.
+  bool beside_model = false;
+  bool linear = false;  // the weight of a linear layer
+  WeightFormat format = WeightFormat::compute;
 
   bool is_matrix() const { return rows > 0; }
   Shape shape() const { return is_matrix() ? Shape{rows, cols} : Shape{cols}; }
@@ -31,9 +37,27 @@ struct ParamSpec {
 // Matrices decay, vectors (norms, biases) do not.
 enum ParamGroupId : int32_t { kDecayGroup = 0, kNoDecayGroup = 1, kNumParamGroups = 2 };
 
+// One slice of a linear layer with an adapter, and with DoRA what its gains are made of (see nn/dora.h).
+struct AdaptedSlice {
+  ParamId weight = kNoParam;
+  int64_t row_begin = 0, row_end = 0;  // of the weight
+  ParamId a = kNoParam;
+  int64_t rank_begin = 0, rank = 0;  // rows of a
+  ParamId b = kNoParam;
+  ParamId magnitude = kNoParam, base_norms = kNoParam, gain = kNoParam;  // (rows) fp32; DoRA only
+  float scale = 0;
+};
+
 // Structure only. Trainable parameters get a segment each in the flat space, in order of addition.
 class ParamTable {
  public:
+  ParamTable() = default;
+  explicit ParamTable(AdapterPlan plan) : plan_(std::move(plan)) {}
+
+  const AdapterPlan& plan() const { return plan_; }
+  // Once the model is complete: throws a usage error when the plan names what is not there.
+  void check_plan() const;
+  // Parameters of the plan's frozen base become untrainable here.
   ParamId add(ParamSpec spec);
 
   int64_t size() const { return static_cast<int64_t>(specs_.size()); }
@@ -47,8 +71,17 @@ class ParamTable {
   TensorView view(ParamId id, const TensorView& flat) const;
   int64_t flat_size() const { return flat_size_; }
   int64_t num_parameters() const;
+  // The widest adapter: ranks of all slices of one layer together.
+  int64_t max_rank() const { return max_rank_; }
+  void note_rank(int64_t rank) { max_rank_ = rank > max_rank_ ? rank : max_rank_; }
+  // In the order of the weights' rows; those of one weight are neighbours.
+  const std::vector<AdaptedSlice>& adapted_slices() const { return adapted_slices_; }
+  void add_adapted_slice(const AdaptedSlice& slice) { adapted_slices_.push_back(slice); }
 
  private:
+  AdapterPlan plan_;
+  std::vector<AdaptedSlice> adapted_slices_;
+  int64_t max_rank_ = 0;
   std::vector<ParamSpec> specs_;
   std::vector<int32_t> segment_of_;  // -1: frozen
   std::vector<Segment> segments_;
@@ -56,34 +89,52 @@ class ParamTable {
 };
 
 // Values in persistent memory. Trainables have fp32 masters in the flat space and, when the compute dtype is narrower,
-// a flat copy in it; frozen parameters have only a tensor of the compute dtype.
+// a flat copy in it; frozen parameters have only a tensor of the compute dtype, or codes and scales.
 class Weights {
  public:
   Weights(ExecContext& ctx, const ParamTable& table, DType compute_dtype);
 
-  // What layers read: the compute dtype.
-  TensorView operator[](ParamId id) const { return views_[static_cast<size_t>(id)]; }
+  // What layers read: the compute dtype (fp32 where the format says so). Not for quantised parameters.
+  TensorView operator[](ParamId id) const {
+    assert(!is_quantised(id));
+    return views_[static_cast<size_t>(id)];
+  }
+  // The same of any parameter: a quantised one is written to scratch, for as long as the caller's scope lives.
+  TensorView plain(ExecContext& ctx, ParamId id) const;
+  bool is_quantised(ParamId id) const { return scales_[static_cast<size_t>(id)].defined(); }
   // What the optimiser changes; undefined for a frozen parameter.
   TensorView master(ParamId id) const;
   TensorView flat_master() const { return master_; }
   TensorView flat_compute() const { return compute_; }  // undefined when masters are computed with
   DType dtype() const { return dtype_; }
+  // Whether the base holds the adapters' part too, so that layers leave them out: adapters/merge.h.
+  bool adapters_merged() const { return adapters_merged_; }
+  void set_adapters_merged(bool merged) { adapters_merged_ = merged; }
   const ParamTable& table() const { return *table_; }
 
-  // Random values (see ops/init.h). Frozen parameters come from files, not from here.
+  // Random values (see ops/init.h), of frozen parameters too.
   void initialise(ExecContext& ctx, uint64_t seed);
-  // Writes one trainable parameter (and its compute copy) from fp32 values of the host.
+  // Writes one parameter from a contiguous tensor of the host, of any float type: master and compute copy, or what a
+  // frozen parameter has. After the last one, refresh_compute. Quantising needs scratch.
+  void load(ExecContext& ctx, ParamId id, const TensorView& host);
   void set(ExecContext& ctx, ParamId id, const float* values);
+  // The master's values, or what a frozen parameter's are worth.
   std::vector<float> get(ExecContext& ctx, ParamId id) const;
-  // Compute copies of all masters again, after the masters were written from outside.
+  // Everything that follows from masters and frozen weights again, after they were written from outside: compute
+  // copies, and with DoRA norms and gains (which need scratch).
   void refresh_compute(ExecContext& ctx);
 
  private:
+  TensorView allocate_frozen(ExecContext& ctx, const ParamSpec& spec);
+  void initialise_frozen(ExecContext& ctx, ParamId id, uint64_t seed);
+
   const ParamTable* table_;
   DType dtype_;
-  TensorView master_;   // (P) fp32
-  TensorView compute_;  // (P) compute dtype
-  std::vector<TensorView> views_;
+  TensorView master_;               // (P) fp32
+  TensorView compute_;              // (P) compute dtype
+  std::vector<TensorView> views_;   // of a quantised parameter its codes
+  std::vector<TensorView> scales_;  // undefined: not quantised
+  bool adapters_merged_ = false;
 };
 
 // fp32 gradients over the flat space. No pass zeroes them: the step's first writer of a parameter overwrites.

@@ -16,6 +16,13 @@ struct PositionTables {
   TensorView buckets;     // (2 P - 1) int32: which row of the relative table a distance has
 };
 
+// Room that the parts of one adapter's backward share (see Adapter::low_rank_gradient).
+struct AdapterCache {
+  TensorView room;  // (N, the widest adapter's rank); undefined: each part works for itself
+  const void *owner = nullptr, *dy = nullptr;
+  bool for_input = false;
+};
+
 struct Pass {
   ExecContext& ctx;
   const Weights& weights;
@@ -26,6 +33,8 @@ struct Pass {
   TensorView relative;       // (R, C) the table of relative positions as layers read it, where the model has one
   TensorView drelative;      // (R, C) fp32: the sum of its gradients so far, or undefined: not wanted
   TensorView class_weights;  // (labels) fp32 factors of a classifier's losses by class, or undefined
+
+  AdapterCache adapters;
 
   bool training() const { return grads != nullptr; }
   // Memory for a slot: saved, or scratch until the caller's scope ends.

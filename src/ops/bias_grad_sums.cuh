@@ -23,6 +23,9 @@ class ColumnSums {
 #pragma unroll
     for (int i = 0; i < kPack; ++i) sum_[i] += first[i] + second[i];
   }
+  // Column i of this lane on its own.
+  __device__ void add_product(int i, float a, float b) { sum_[i] = fmaf(a, b, sum_[i]); }
+  __device__ void scale(int i, float factor) { sum_[i] *= factor; }
   // All threads of the block: the sums go to out[0 .. columns).
   __device__ void write(float* out, int64_t columns) const {
     __shared__ float sums[kBiasWarps][kColumns];

@@ -23,15 +23,15 @@ void copy_rows(const DropoutArgs& args, int64_t begin, int64_t end) {
   }
 }
 
-template <class T>
-void drop_rows(const DropoutArgs& args, const StepScalars& scalars, int64_t begin, int64_t end) {
+template <class T, bool kAdd>
+void drop_rows(const DropoutArgs& args, const StepScalars& scalars, float p, int64_t begin, int64_t end) {
   constexpr int64_t kColumns = 512;
   static_assert(kColumns % (8 * kPhiloxBlocks) == 0);
   const hn::RebindToUnsigned<FloatTag> words_tag;
   const hn::Rebind<uint16_t, FloatTag> halves_tag;
   HWY_ALIGN uint32_t words[kColumns / 2];
   const auto* halves = reinterpret_cast<const uint16_t*>(words);  // low before high
-  const uint32_t drops = drop_threshold(scalars.dropout);
+  const uint32_t drops = drop_threshold(p);
   const auto threshold = hn::Set(words_tag, drops);
   const Floats scale = splat(drop_scale(drops));
   for (int64_t r = begin; r < end; ++r) {
@@ -44,7 +44,12 @@ void drop_rows(const DropoutArgs& args, const StepScalars& scalars, int64_t begi
       philox_words(scalars.seed, {static_cast<uint32_t>(c / 8), token, scalars.step, args.site}, (size + 7) / 8, words);
       for_each_vector(size, [&](int64_t i, auto in, auto out) HWY_ATTR {
         const auto dropped = hn::Lt(hn::PromoteTo(words_tag, hn::LoadU(halves_tag, halves + i)), threshold);
-        out(hn::IfThenZeroElse(hn::RebindMask(FloatTag(), dropped), hn::Mul(in(x), scale)), y);
+        const Floats kept = hn::IfThenZeroElse(hn::RebindMask(FloatTag(), dropped), hn::Mul(in(x), scale));
+        if constexpr (kAdd) {
+          out(hn::Add(kept, in(y)), y);
+        } else {
+          out(kept, y);
+        }
       });
     }
   }
@@ -53,9 +58,11 @@ void drop_rows(const DropoutArgs& args, const StepScalars& scalars, int64_t begi
 }  // namespace
 
 void dropout_rows(DType dtype, const DropoutArgs& args, const StepScalars& scalars, int64_t begin, int64_t end) {
+  const float p = args.probability < 0 ? scalars.dropout : args.probability;
   visit_float(dtype, [&]<class T>(T) {
-    if (scalars.dropout == 0) return copy_rows<T>(args, begin, end);
-    drop_rows<T>(args, scalars, begin, end);
+    if (p == 0 && !args.add) return copy_rows<T>(args, begin, end);
+    if (args.add) return drop_rows<T, true>(args, scalars, p, begin, end);
+    drop_rows<T, false>(args, scalars, p, begin, end);
   });
 }
 

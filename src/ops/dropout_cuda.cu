@@ -22,18 +22,19 @@ struct DropoutRows {
   int64_t y_stride;
   int64_t cols;
   uint32_t site;
+  float probability;
   const int32_t* tokens;  // or null
 
   __device__ uint32_t token(int64_t row) const { return static_cast<uint32_t>(tokens != nullptr ? tokens[row] : row); }
 };
 
-template <class N>
+template <class N, bool kAdd>
 __global__ void __launch_bounds__(cuda::kTileThreads)
     dropout_kernel(cuda::RowTiles tiles, const DropoutRows<N> args, const StepScalars* scalars) {
   const auto place = cuda::TilePlace::of<kRows>(tiles);
   if (place.pack >= tiles.packs) return;
   const int64_t column = place.pack * kColumns;
-  const cuda::DropoutRule rule(*scalars, args.site);
+  const cuda::DropoutRule rule(*scalars, args.site, args.probability);
   Packed<N, kColumns> x[kRows];
 #pragma unroll
   for (int k = 0; k < kRows; ++k) {
@@ -43,19 +44,25 @@ __global__ void __launch_bounds__(cuda::kTileThreads)
   for (int k = 0; k < kRows; ++k) {
     if (!place.has(k)) continue;
     const uint4 words = rule.words(args.token(place.row(k)), static_cast<uint32_t>(place.pack));
-    const auto y = Packed<N, kColumns>::of([&](int i) { return rule.keeps(words, i) ? x[k][i] * rule.scale : 0.0f; });
-    y.store(args.y + place.row(k) * args.y_stride + column);
+    N* to = args.y + place.row(k) * args.y_stride + column;
+    Packed<N, kColumns> old{};
+    if constexpr (kAdd) old = Packed<N, kColumns>::load(to);
+    const auto y = Packed<N, kColumns>::of([&](int i) {
+      const float kept = rule.keeps(words, i) ? x[k][i] * rule.scale : 0.0f;
+      return kAdd ? kept + old[i] : kept;
+    });
+    y.store(to);
   }
 }
 
 // Any width and alignment, an element at a time.
-template <class N>
+template <class N, bool kAdd>
 __global__ void __launch_bounds__(cuda::kTileThreads)
     dropout_any_kernel(cuda::RowTiles tiles, const DropoutRows<N> args, const StepScalars* scalars) {
   const auto place = cuda::TilePlace::of<kRows>(tiles);
   if (place.pack >= tiles.packs) return;
   const int64_t column = place.pack * kColumns;
-  const cuda::DropoutRule rule(*scalars, args.site);
+  const cuda::DropoutRule rule(*scalars, args.site, args.probability);
 #pragma unroll
   for (int k = 0; k < kRows; ++k) {
     if (!place.has(k)) continue;
@@ -65,7 +72,8 @@ __global__ void __launch_bounds__(cuda::kTileThreads)
 #pragma unroll
     for (int i = 0; i < kColumns; ++i) {
       if (column + i >= args.cols) break;
-      y[i] = cuda::from_float<N>(rule.keeps(words, i) ? cuda::to_float(x[i]) * rule.scale : 0.0f);
+      const float kept = rule.keeps(words, i) ? cuda::to_float(x[i]) * rule.scale : 0.0f;
+      y[i] = cuda::from_float<N>(kAdd ? kept + cuda::to_float(y[i]) : kept);
     }
   }
 }
@@ -82,11 +90,14 @@ void dropout(ExecContext& ctx, const DropoutArgs& args) {
                             .y_stride = y.row_stride,
                             .cols = x.cols(),
                             .site = args.site,
+                            .probability = args.probability,
                             .tokens = args.tokens.defined() ? args.tokens.ptr<int32_t>() : nullptr};
   const StepScalars* scalars = ctx.scalars;
   const bool vectors = cuda::rows_are_aligned<T>(x) && cuda::rows_are_aligned<T>(y) && x.cols() % kColumns == 0;
-  cuda::launch_tiles<kRows>(cuda::stream_of(ctx), x.rows(), (x.cols() + kColumns - 1) / kColumns,
-                            vectors ? dropout_kernel<N> : dropout_any_kernel<N>, rows, scalars);
+  const auto kernel = args.add ? (vectors ? dropout_kernel<N, true> : dropout_any_kernel<N, true>)
+                               : (vectors ? dropout_kernel<N, false> : dropout_any_kernel<N, false>);
+  cuda::launch_tiles<kRows>(cuda::stream_of(ctx), x.rows(), (x.cols() + kColumns - 1) / kColumns, kernel, rows,
+                            scalars);
 }
 
 template void dropout<Device::cuda, float>(ExecContext&, const DropoutArgs&);

@@ -5,7 +5,7 @@ namespace gradmill {
 
 void init_values(ExecContext& ctx, const InitArgs& args) {
   assert(args.to.contiguous());
-  run_op(ctx, "init_values", args.to.dtype, Fp32Only{}, {.bytes = double(args.to.bytes())},
+  run_op(ctx, "init_values", args.to.dtype, FloatTypes{}, {.bytes = double(args.to.bytes())},
          [&]<Device D, class T>() { init_values<D, T>(ctx, args); });
 }
 

@@ -91,6 +91,7 @@ void matmul<Device::cpu>(ExecContext& ctx, const MatmulArgs& args) {
              .ldb = args.b.row_stride,
              .c = args.c.ptr<float>(),
              .ldc = args.c.row_stride,
+             .alpha = args.alpha,
              .beta = args.beta},
             args.bias.defined() ? args.bias.ptr<float>() : nullptr);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix product: c = op(a) · op(b) + beta · addend (+ bias to every row). a and b share a dtype; c has it too, or is
-// fp32 (weight gradients). Accumulation is fp32.
+// Matrix product: c = alpha · op(a) · op(b) + beta · addend (+ bias to every row). a and b share a dtype; c has it too,
+// or is fp32 (weight gradients). Accumulation is fp32.
 #pragma once
 
 #include "core/exec_context.h"
@@ -13,6 +13,7 @@ struct MatmulArgs {
   TensorView b;  // (k, n), or (n, k) when transposed
   TensorView c;  // (m, n)
   bool transpose_a = false, transpose_b = false;
+  float alpha = 1;
   float beta = 0;     // 0: neither addend nor c is read
   TensorView addend;  // (m, n) in c's dtype, not overlapping c, or undefined: c as it was
   TensorView bias;    // (n) in a's dtype, or undefined

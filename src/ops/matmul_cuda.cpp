@@ -12,6 +12,7 @@ void matmul<Device::cuda>(ExecContext& ctx, const MatmulArgs& args) {
                         .c = args.c,
                         .transpose_a = args.transpose_a,
                         .transpose_b = args.transpose_b,
+                        .alpha = args.alpha,
                         .beta = args.beta,
                         .addend = args.addend,
                         .bias = args.bias,

@@ -44,8 +44,9 @@ Prepared prepare(const LaunchOptions& options) {
 }
 
 int dry_run(const LoadedConfig& config) {
-  const Transformer model(model_spec(config.config, check_run_data(config.config)));
-  fmt::print("{}\n{}", effective_yaml(config, true), describe(Session::plan(model, session_options(config.config))));
+  const CheckedData data = check_run_data(config.config);
+  const Transformer model(open_run_model(config.config, data.task, data.vocab).spec);
+  fmt::print("{}\n{}", effective_yaml(config, true), describe(Session::plan(model, data.sizes)));
   return 0;
 }
 
@@ -82,7 +83,9 @@ std::unique_ptr<SinkList> open_files(const RunConfig& config, const Trainer& tra
                    .logging_steps = config.logging.every_steps,
                    .eval_steps = config.eval.every_steps,
                    .save_steps = config.checkpoint.every_steps,
-                   .flops_per_token = trainer.flops_per_token()};
+                   .flops_per_token = trainer.flops_per_token(),
+                   .metric = metric_name(config),
+                   .larger_is_better = larger_is_better(metric_name(config))};
   options.jsonl = config.logging.jsonl;
   options.csv = config.logging.csv;
   options.tensorboard = config.logging.tensorboard;
@@ -99,7 +102,7 @@ void say_what_changed(const Prepared& prepared, const Checkpoint& checkpoint,
 
 // A tokenizer that is no longer where the settings say: every checkpoint has it.
 std::optional<RunTokenizer> kept_tokenizer(const Prepared& prepared) {
-  const std::string& name = prepared.config.config.data.tokenizer;
+  const std::string& name = tokenizer_name(prepared.config.config);
   if (!prepared.resume || name.empty() || name == "byte" || fs::exists(name)) return std::nullopt;
   const CheckpointStore store(prepared.resume->run_folder);
   return open_run_tokenizer(store.path(prepared.resume->step.value_or(store.steps().back())).string());

@@ -10,10 +10,30 @@
 #include "train/model_folder.h"
 #include "train/packed_validation.h"
 #include "train/run_folder.h"
+#include "train/run_model.h"
 #include "train/run_options.h"
 
 namespace gradmill {
 namespace {
+
+RunConfig read_config(const std::filesystem::path& path) {
+  ConfigRequest request;
+  request.files = {resume_point(path).run_folder / kConfigFile};
+  return load_config(request).config;
+}
+
+RunTokenizer read_tokenizer(const Checkpoint& checkpoint, const TrainState& state, const RunConfig& config) {
+  if (!state.vocabulary.empty()) return char_run_tokenizer(state.vocabulary);
+  return open_run_tokenizer(config.data.tokenizer == "byte" ? "byte" : checkpoint.folder().string());
+}
+
+RunTask task_of(const TrainState& state) {
+  if (state.task.empty()) return {};
+  return {.kind = state.task == "regress" ? RunTask::Kind::numbers : RunTask::Kind::classes,
+          .labels = LabelMap(state.labels)};
+}
+
+}  // namespace
 
 Checkpoint open_checkpoint(const std::filesystem::path& path) {
   const ResumePoint point = resume_point(path);
@@ -28,26 +48,17 @@ Checkpoint open_checkpoint(const std::filesystem::path& path) {
   return has_best && best != newest->step() ? store.open(best) : std::move(*newest);
 }
 
-RunConfig read_config(const std::filesystem::path& path) {
-  ConfigRequest request;
-  request.files = {resume_point(path).run_folder / kConfigFile};
-  return load_config(request).config;
-}
-
-RunTokenizer read_tokenizer(const Checkpoint& checkpoint, const TrainState& state, const RunConfig& config) {
-  if (!state.vocabulary.empty()) return char_run_tokenizer(state.vocabulary);
-  return open_run_tokenizer(config.data.tokenizer == "byte" ? "byte" : checkpoint.folder().string());
-}
-
-}  // namespace
-
 LoadedRun::LoadedRun(const std::filesystem::path& path) : config_(read_config(path)) {
   const Checkpoint checkpoint = open_checkpoint(path);
   state_ = state_from_json(checkpoint.state_json());
   tokenizer_ = read_tokenizer(checkpoint, state_, config_);
-  model_ = std::make_unique<Transformer>(model_spec(config_, tokenizer_.tokenizer->vocab_size()));
-  session_ = std::make_unique<Session>(*model_, session_options(config_));
-  load_session(checkpoint, *model_, *session_, progress_of(state_));
+  task_ = task_of(state_);
+  const RunModel described = open_run_model(config_, task_, tokenizer_.tokenizer->vocab_size());
+  model_ = std::make_unique<Transformer>(described.spec);
+  SessionOptions options = session_options(config_);
+  if (!task_.is_language()) set_inference_sizes(options, config_.model.context);
+  session_ = std::make_unique<Session>(*model_, options);
+  load_session(checkpoint, *model_, described.family, *session_, progress_of(state_));
   // Averages, where a run keeps them, are what it is judged by.
   if (session_->has_average()) session_->exchange_average();
 }
@@ -55,6 +66,16 @@ LoadedRun::LoadedRun(const std::filesystem::path& path) : config_(read_config(pa
 Evaluation LoadedRun::evaluate_validation() {
   const std::unique_ptr<RunData> data = load_run_data(config_, {.tokenizer = &tokenizer_});
   return evaluate(*session_, *data, 0);
+}
+
+TaskAnswers LoadedRun::answer_validation() {
+  LabelledData data(config_, {.tokenizer = &tokenizer_, .labels = &task_.labels});
+  return answer_examples(*session_, task_, data.validation_set(), data.validation_examples());
+}
+
+TaskAnswers LoadedRun::answer_set(const LabelledSet& set) {
+  const EncodedSet encoded = encode_set(set, tokenizer_, config_);
+  return answer_examples(*session_, task_, encoded, all_examples(encoded));
 }
 
 Evaluation LoadedRun::evaluate_text(const std::string& dataset) {

@@ -5,12 +5,17 @@
 #include <filesystem>
 #include <string>
 
+#include "checkpoint/checkpoint.h"
 #include "train/evaluation.h"
+#include "train/labelled_inference.h"
 #include "train/run_tokenizer.h"
 #include "train/session.h"
 #include "train/train_state.h"
 
 namespace gradmill {
+
+// Of a run folder the best checkpoint, or the newest where no evaluation chose one; or the checkpoint itself.
+Checkpoint open_checkpoint(const std::filesystem::path& path);
 
 class LoadedRun {
  public:
@@ -23,8 +28,16 @@ class LoadedRun {
   // What ends a text, if anything does.
   std::optional<TokenId> end_of_text() const { return gradmill::end_of_text(tokenizer_, config_.data); }
   Session& session() { return *session_; }
+  const RunTask& task() const { return task_; }
+  const RunConfig& config() const { return config_; }
+  // Of two classes, where the run tuned one.
+  std::optional<double> threshold() const { return state_.threshold; }
 
-  // On the data the run was trained on.
+  // Of a classifier or regressor: about the run's validation data, or a set of the same columns.
+  TaskAnswers answer_validation();
+  TaskAnswers answer_set(const LabelledSet& set);
+
+  // Of a language model: on the data the run was trained on.
   Evaluation evaluate_validation();
   // On all of other data: a text by name or path, or, after training on tokens, what data.path takes.
   Evaluation evaluate_text(const std::string& dataset);
@@ -33,6 +46,7 @@ class LoadedRun {
   RunConfig config_;
   TrainState state_;
   RunTokenizer tokenizer_;
+  RunTask task_;
   std::unique_ptr<Transformer> model_;
   std::unique_ptr<Session> session_;
 };

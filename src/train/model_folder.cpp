@@ -9,10 +9,10 @@ namespace {
 
 // Calls visit(hugging face tensor, view of our rows that it holds) for every stored tensor.
 template <class Visit>
-void visit_tensors(const Transformer& model, const TensorView& masters, Visit&& visit) {
-  const HfFamily family = family_of(model.spec());
+void visit_tensors(const Transformer& model, HfFamily family, const TensorView& masters, Visit&& visit) {
   for (ParamId id = 0; id < model.params().size(); ++id) {
     const TensorView whole = model.params().view(id, masters);
+    if (!whole.defined()) continue;  // frozen: the base's own files have it
     int64_t begin = 0;
     for (const HfTensor& tensor : hf_tensors(family, model, id)) {
       visit(tensor, whole.slice_rows(begin, begin + tensor.rows));
@@ -54,33 +54,68 @@ nlohmann::json llama_config(const TransformerSpec& spec) {
           {"attention_bias", false}};
 }
 
+nlohmann::json bert_config(const TransformerSpec& spec) {
+  return {{"architectures", {"BertModel"}},
+          {"model_type", "bert"},
+          {"max_position_embeddings", spec.max_positions},
+          {"hidden_size", spec.width},
+          {"num_hidden_layers", spec.layers},
+          {"num_attention_heads", spec.heads},
+          {"intermediate_size", spec.mlp_width},
+          {"hidden_act", "gelu"},
+          {"layer_norm_eps", spec.norm_eps},
+          {"type_vocab_size", spec.token_types},
+          {"hidden_dropout_prob", 0.0},
+          {"attention_probs_dropout_prob", 0.0}};
+}
+
+// The class that transformers has for a head of labels.
+std::string classifier_of(const std::string& architecture) {
+  for (const char* const end : {"LMHeadModel", "ForCausalLM", "Model"}) {
+    if (architecture.ends_with(end)) {
+      return architecture.substr(0, architecture.size() - std::strlen(end)) + "ForSequenceClassification";
+    }
+  }
+  return architecture;
+}
+
+void add_labels(nlohmann::json& json, const RunTask& task) {
+  json["architectures"] = {classifier_of(json["architectures"][0])};
+  json["problem_type"] = task.kind == RunTask::Kind::numbers ? "regression" : "single_label_classification";
+  const bool named = task.kind == RunTask::Kind::classes;
+  const LabelMap labels = named ? task.labels : LabelMap({"LABEL_0"});
+  json["id2label"] = nlohmann::json::parse(labels.id2label_json());
+  json["label2id"] = nlohmann::json::parse(labels.label2id_json());
+}
+
 }  // namespace
 
 HfFamily family_of(const TransformerSpec& spec) {
+  if (spec.norm_placement == NormPlacement::after) return HfFamily::bert;
   return spec.positions == PositionScheme::learned ? HfFamily::gpt2 : HfFamily::llama;
 }
 
-std::vector<NamedTensor> model_tensors(const Transformer& model, const TensorView& masters) {
+std::vector<NamedTensor> model_tensors(const Transformer& model, HfFamily family, const TensorView& masters) {
   std::vector<NamedTensor> tensors;
-  visit_tensors(model, masters, [&](const HfTensor& tensor, const TensorView& view) {
+  visit_tensors(model, family, masters, [&](const HfTensor& tensor, const TensorView& view) {
     tensors.push_back({tensor.name, view, tensor.transposed});
   });
-  for (const HfTensor& tensor : hf_absent_biases(family_of(model.spec()), model)) {
+  for (const HfTensor& tensor : hf_absent_biases(family, model)) {
     tensors.push_back({tensor.name, TensorView(nullptr, DType::fp32, {tensor.rows})});
   }
   return tensors;
 }
 
-void load_model_tensors(const SafeTensors& file, const Transformer& model, const TensorView& masters) {
-  visit_tensors(model, masters, [&](const HfTensor& tensor, const TensorView& view) {
+void load_model_tensors(const SafeTensors& file, const Transformer& model, HfFamily family, const TensorView& masters) {
+  visit_tensors(model, family, masters, [&](const HfTensor& tensor, const TensorView& view) {
     file.copy_to(tensor.name, view, tensor.transposed);
   });
 }
 
-void load_session(const Checkpoint& checkpoint, const Transformer& model, Session& session,
+void load_session(const Checkpoint& checkpoint, const Transformer& model, HfFamily family, Session& session,
                   const Session::Progress& progress) {
   const Session::HostState state = session.host_state(false);
-  load_model_tensors(checkpoint.tensors(kModelFile), model, state.masters);
+  load_model_tensors(checkpoint.tensors(kModelFile), model, family, state.masters);
   const SafeTensors& file = checkpoint.tensors(kStateFile);
   for (const Session::StateTensor& tensor : state.optimizer) {
     if (tensor.name == Session::kAverageName && !file.contains(tensor.name)) {
@@ -92,14 +127,18 @@ void load_session(const Checkpoint& checkpoint, const Transformer& model, Sessio
   session.restore(state, progress);
 }
 
-std::string model_config_json(const TransformerSpec& spec, std::optional<int32_t> eos) {
-  nlohmann::json json = family_of(spec) == HfFamily::gpt2 ? gpt2_config(spec) : llama_config(spec);
+std::string model_config_json(const TransformerSpec& spec, std::optional<int32_t> eos, const RunTask& task) {
+  const HfFamily family = family_of(spec);
+  nlohmann::json json = family == HfFamily::gpt2   ? gpt2_config(spec)
+                        : family == HfFamily::bert ? bert_config(spec)
+                                                   : llama_config(spec);
   json["vocab_size"] = spec.vocab;
   json["bos_token_id"] = nullptr;
   json["eos_token_id"] = eos ? nlohmann::json(*eos) : nlohmann::json();
   json["tie_word_embeddings"] = spec.tied;
   json["initializer_range"] = spec.init_std;
   json["dtype"] = json["torch_dtype"] = "float32";
+  if (!task.is_language()) add_labels(json, task);
   return json.dump(2) + "\n";
 }
 

@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/safetensors_writer.h"
 #include "models/hf_names.h"
+#include "train/run_data.h"
 #include "train/session.h"
 #include "train/train_state.h"
 
@@ -21,17 +22,18 @@ inline constexpr const char* kStateFile = "state.safetensors";
 HfFamily family_of(const TransformerSpec& spec);
 // Views of the flat masters, which lie in host memory; fused parameters appear as the several tensors they are there,
 // and biases that the model does not have, but the family has, as zeros.
-std::vector<NamedTensor> model_tensors(const Transformer& model, const TensorView& masters);
+std::vector<NamedTensor> model_tensors(const Transformer& model, HfFamily family, const TensorView& masters);
 // Into the masters. Throws a data error that names a tensor that is missing or has another shape.
-void load_model_tensors(const SafeTensors& file, const Transformer& model, const TensorView& masters);
+void load_model_tensors(const SafeTensors& file, const Transformer& model, HfFamily family, const TensorView& masters);
 // Weights, moments and averages of a checkpoint into a session that stands at `progress`. A checkpoint without averages
 // gives them its weights to start from.
-void load_session(const Checkpoint& checkpoint, const Transformer& model, Session& session,
+void load_session(const Checkpoint& checkpoint, const Transformer& model, HfFamily family, Session& session,
                   const Session::Progress& progress);
 inline Session::Progress progress_of(const TrainState& state) {
   return {state.updates, state.loss_scale, state.scale_streak};
 }
 // `eos` is the token that ends a text; transformers would otherwise assume its own.
-std::string model_config_json(const TransformerSpec& spec, std::optional<int32_t> eos = std::nullopt);
+std::string model_config_json(const TransformerSpec& spec, std::optional<int32_t> eos = std::nullopt,
+                              const RunTask& task = {});
 
 }  // namespace gradmill

@@ -2,6 +2,8 @@
 #include "train/run_data.h"
 
 #include "train/char_data.h"
+#include "train/labelled_data.h"
+#include "train/run_options.h"
 #include "train/shard_data.h"
 #include "train/stream_data.h"
 
@@ -9,17 +11,28 @@ namespace gradmill {
 
 std::unique_ptr<RunData> load_run_data(const RunConfig& config, const RunDataOptions& options) {
   if (config.data.path.empty()) return std::make_unique<CharData>(config, options);
+  if (config.data.is_labelled()) return std::make_unique<LabelledData>(config, options);
   if (config.data.streaming) return std::make_unique<StreamData>(config, options);
   return std::make_unique<ShardData>(config, options);
 }
 
-int64_t check_run_data(const RunConfig& config) {
-  if (config.data.path.empty()) return CharData(config).tokenizer().tokenizer->vocab_size();
-  const RunTokenizer tokenizer = open_run_tokenizer(config.data.tokenizer);
-  const TokenSource source(config, tokenizer);
-  source.check(config.data.path);
-  if (!config.data.validation_path.empty()) source.check(config.data.validation_path);
-  return tokenizer.tokenizer->vocab_size();
+CheckedData check_run_data(const RunConfig& config) {
+  CheckedData checked{.sizes = session_options(config)};
+  if (config.data.path.empty()) {
+    checked.vocab = CharData(config).tokenizer().tokenizer->vocab_size();
+  } else if (config.data.is_labelled()) {
+    const LabelledData data(config);
+    checked.vocab = data.tokenizer().tokenizer->vocab_size();
+    checked.task = data.task();
+    data.set_sizes(checked.sizes);
+  } else {
+    const RunTokenizer tokenizer = open_run_tokenizer(tokenizer_name(config));
+    const TokenSource source(config, tokenizer);
+    source.check(config.data.path);
+    if (!config.data.validation_path.empty()) source.check(config.data.validation_path);
+    checked.vocab = tokenizer.tokenizer->vocab_size();
+  }
+  return checked;
 }
 
 }  // namespace gradmill

@@ -11,7 +11,9 @@
 #include "config/run_config.h"
 #include "data/batch.h"
 #include "data/prefetcher.h"
+#include "labelled/label_map.h"
 #include "train/run_tokenizer.h"
+#include "train/session.h"
 
 namespace gradmill {
 
@@ -44,6 +46,15 @@ class StepSource final : public BatchSource {
   Loader loader_;
 };
 
+// What a model is to do with the data.
+struct RunTask {
+  enum class Kind : uint8_t { language, classes, numbers } kind = Kind::language;
+  LabelMap labels = {};  // of classes
+
+  bool is_language() const { return kind == Kind::language; }
+  int64_t num_outputs() const { return kind == Kind::classes ? labels.size() : 1; }
+};
+
 class RunData {
  public:
   // False: no more batches are wanted.
@@ -65,8 +76,12 @@ class RunData {
   virtual std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const = 0;
   // Batches that cover all there is to validate on, or an even choice of about max_tokens where that is not 0.
   virtual void visit_validation(int64_t max_tokens, const UseBatch& use) = 0;
-  // What a sample starts from: never empty.
+  // What a sample starts from: never empty, but for data that is no language.
   virtual std::vector<TokenId> prompt() const = 0;
+
+  virtual RunTask task() const { return {}; }
+  // Sizes that only the data knows.
+  virtual void set_sizes(SessionOptions& /*options*/) const {}
 
  protected:
   RunData(std::string name, RunTokenizer tokenizer) : name_(std::move(name)), tokenizer_(std::move(tokenizer)) {}
@@ -78,6 +93,7 @@ class RunData {
 // What loading needs beside the settings.
 struct RunDataOptions {
   const RunTokenizer* tokenizer = nullptr;  // a checkpoint's, in place of the one the settings name
+  const LabelMap* labels = nullptr;         // the same for the classes
   CrewNote note = [](const std::string&) {};
   std::function<bool()> stop_requested = [] { return false; };  // ends a long tokenisation
 };
@@ -85,7 +101,13 @@ struct RunDataOptions {
 // Characters of data.dataset, or tokens of data.path: from shards, which are made where they are not in the cache, or
 // streamed. Throws what the parts throw.
 std::unique_ptr<RunData> load_run_data(const RunConfig& config, const RunDataOptions& options = {});
-// The vocabulary's size, after a look whether the data is there. Nothing is tokenised or written.
-int64_t check_run_data(const RunConfig& config);
+// What a plan needs to know, after a look whether the data is there. Nothing is written, and only labelled data
+// tokenised.
+struct CheckedData {
+  int64_t vocab = 0;
+  RunTask task = {};
+  SessionOptions sizes;
+};
+CheckedData check_run_data(const RunConfig& config);
 
 }  // namespace gradmill

@@ -2,6 +2,7 @@
 #include "train/run_options.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <thread>
 
@@ -62,8 +63,9 @@ int thread_count(int64_t setting) {
 TransformerSpec model_spec(const RunConfig& config, int64_t vocab) {
   const ModelConfig& model = config.model;
   TransformerSpec spec;
-  if (model.style == "gpt2") {
-    spec = gpt2_spec(vocab, model.layers, model.heads, model.width, model.context, model.bias);
+  if (model.style == "gpt2" || model.style == "bert") {
+    spec = model.style == "bert" ? bert_spec(vocab, model.layers, model.heads, model.width, model.context)
+                                 : gpt2_spec(vocab, model.layers, model.heads, model.width, model.context, model.bias);
     if (model.mlp_width != 0) spec.mlp_width = model.mlp_width;
   } else {
     const int64_t mlp_width = model.mlp_width != 0 ? model.mlp_width : (model.width * 8 / 3 + 31) / 32 * 32;
@@ -159,10 +161,12 @@ RunLength run_length(const RunConfig& config, int64_t steps_per_epoch) {
 }
 
 Schedule make_schedule(const RunConfig& config, int64_t total_steps) {
+  const auto part = static_cast<int64_t>(std::ceil(config.schedule.warmup_fraction * double(total_steps)));
+  const int64_t warmup_steps = config.schedule.warmup_steps > 0 ? config.schedule.warmup_steps : part;
   return {.kind = schedule_kind(config.schedule.name),
           .peak = static_cast<float>(config.optimizer.lr),
           .floor = static_cast<float>(config.optimizer.min_lr),
-          .warmup_steps = config.schedule.warmup_steps,
+          .warmup_steps = warmup_steps,
           .total_steps = total_steps,
           .decay_fraction = config.schedule.decay_fraction};
 }

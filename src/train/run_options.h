@@ -13,7 +13,7 @@
 
 namespace gradmill {
 
-// Throws a usage error for sizes that do not fit together.
+// Of the model that the settings describe. Throws a usage error for sizes that do not fit together.
 TransformerSpec model_spec(const RunConfig& config, int64_t vocab);
 SessionOptions session_options(const RunConfig& config);
 CorpusOptions corpus_options(const RunConfig& config);

@@ -39,8 +39,9 @@ std::string run_header(Trainer& trainer, const RunConfig& config, const std::str
                   spec.layers, spec.heads, spec.width, spec.max_positions, trainer.model().params().num_parameters());
   text += fmt::format("memory    {:.1f} MiB, planned to the byte\n",
                       double(trainer.session().memory_plan().slab_bytes()) / (1 << 20));
-  text += fmt::format("training  {} steps of {} x {} tokens, {:.2f} epochs\n", trainer.length().total_steps,
-                      config.training.batch_size, config.model.context,
+  const bool labelled = config.data.is_labelled();
+  text += fmt::format("training  {} steps of {}{}, {:.2f} epochs\n", trainer.length().total_steps,
+                      config.training.batch_size, labelled ? " examples" : fmt::format(" x {} tokens", config.model.context),
                       trainer.length().epoch_of(trainer.length().total_steps));
   return text + fmt::format("run       {}\n", folder);
 }

@@ -120,6 +120,10 @@ RunTokenizer open_run_tokenizer(const std::string& name) {
   return result;
 }
 
+const std::string& tokenizer_name(const RunConfig& config) {
+  return config.data.tokenizer.empty() ? config.model.path : config.data.tokenizer;
+}
+
 std::optional<TokenId> end_of_text(const RunTokenizer& tokenizer, const DataConfig& config) {
   if (tokenizer.is_chars() || config.eos == "none") return std::nullopt;
   if (config.eos == "auto") return tokenizer.eos;

@@ -29,6 +29,9 @@ RunTokenizer char_run_tokenizer(std::string_view text);
 // template) are taken from the same folder. The hash is of what is in the files, wherever they are.
 RunTokenizer open_run_tokenizer(const std::string& name);
 
+// data.tokenizer, or the one that comes with model.path.
+const std::string& tokenizer_name(const RunConfig& config);
+
 // What ends a document with these settings, if anything does. Throws a usage_error for a token that is not there.
 std::optional<TokenId> end_of_text(const RunTokenizer& tokenizer, const DataConfig& config);
 // A line break, or else any token: a text's beginning, for a sample.

@@ -6,6 +6,7 @@
 
 #include "cpu/cpu_runtime.h"
 #include "cuda/gpu_runtime.h"
+#include "nn/dora.h"
 #include "ops/ema.h"
 #include "ops/transfer.h"
 
@@ -46,6 +47,7 @@ Session::Session(const Transformer& model, const SessionOptions& options)
     arena->set_poison(options.poison ? runtime_->poison() : nullptr);
   }
   allocate_persistent();
+  enter(Phase::train);
   weights_->initialise(ctx_, options.seed);
   if (has_average()) copy_on_device(ctx_, average_, weights_->flat_master());
 }
@@ -60,12 +62,17 @@ void Session::allocate_persistent() {
     average_ = ctx_.alloc(ctx_.persistent, {model_.params().flat_size()}, DType::fp32, "averaged weights");
   }
   tables_ = model_.make_position_tables(ctx_);
-  const int64_t train_rows = options_.train_seqs, eval_rows = options_.eval_seqs, seqs_per_row = options_.seqs_per_row;
-  train_inputs_ = allocate_inputs("train inputs", train_rows, train_rows * seqs_per_row);
-  eval_inputs_ = allocate_inputs("eval inputs", eval_rows, eval_rows * seqs_per_row);
-  generate_inputs_ = allocate_inputs("generate inputs", 1, 1);
-  generate_inputs_.seq.cu_kv = ctx_.alloc(ctx_.persistent, {2}, DType::int32, "generate inputs.key offsets");
-  logits_ = ctx_.alloc(ctx_.persistent, {1, model_.spec().vocab}, DType::fp32, "next logits");
+  const auto inputs = [&](std::string_view name, int64_t tokens, int64_t rows) {
+    return allocate_inputs(name, tokens > 0 ? tokens : rows * options_.context, rows * options_.seqs_per_row);
+  };
+  train_inputs_ = inputs("train inputs", options_.train_tokens, options_.train_seqs);
+  eval_inputs_ = inputs("eval inputs", options_.eval_tokens, options_.eval_seqs);
+  if (model_.spec().head == HeadKind::causal_lm) {
+    generate_inputs_ = allocate_inputs("generate inputs", options_.context, 1);
+    generate_inputs_.seq.cu_kv = ctx_.alloc(ctx_.persistent, {2}, DType::int32, "generate inputs.key offsets");
+    logits_ = ctx_.alloc(ctx_.persistent, {1, model_.spec().vocab}, DType::fp32, "next logits");
+  }
+  if (is_classifier()) allocate_classes();
   if (ctx_.dry) return;
   step_inputs_.dropout = options_.dropout;
   step_inputs_.seed = options_.seed;
@@ -78,17 +85,52 @@ void Session::allocate_persistent() {
   copy_to_device(ctx_, scalars, &first);
 }
 
-Session::Inputs Session::allocate_inputs(std::string_view name, int64_t rows, int64_t seqs) {
+void Session::allocate_classes() {
+  const int64_t labels = model_.spec().labels;
+  // Rows begin at multiples of 32 bytes, whatever the number of labels: matrix units want that.
+  const Shape padded{options_.eval_seqs, (labels + 7) / 8 * 8};
+  class_logits_ = ctx_.alloc(ctx_.persistent, padded, DType::fp32, "class logits");
+  if (options_.class_weights.empty()) return;
+  assert(std::ssize(options_.class_weights) == labels);
+  class_weights_ = ctx_.alloc(ctx_.persistent, {labels}, DType::fp32, "class weights");
+  if (!ctx_.dry) copy_to_device(ctx_, class_weights_, options_.class_weights.data());
+}
+
+Session::Inputs Session::allocate_inputs(std::string_view name, int64_t tokens, int64_t seqs) {
   const NameScope scope(ctx_, name);
-  const int64_t tokens = token_capacity(rows * options_.context);
-  Inputs inputs{.block = ctx_.alloc(ctx_.persistent, {3 * tokens + seqs + 1}, DType::int32, "batch")};
-  inputs.tokens = inputs.block.slice_rows(0, tokens);
-  inputs.targets = inputs.block.slice_rows(tokens, 2 * tokens);
-  inputs.seq.positions = inputs.block.slice_rows(2 * tokens, 3 * tokens);
-  inputs.seq.cu_q = inputs.seq.cu_kv = inputs.block.slice_rows(3 * tokens, 3 * tokens + seqs + 1);
+  const int64_t rows = token_capacity(tokens), targets = is_classifier() ? token_capacity(seqs) : rows;
+  const int64_t types = model_.spec().token_types > 0 ? rows : 0;
+  Inputs inputs{.block = ctx_.alloc(ctx_.persistent, {2 * rows + types + targets + seqs + 1}, DType::int32, "batch")};
+  int64_t begin = 0;
+  const auto next = [&](int64_t size) {
+    begin += size;
+    return inputs.block.slice_rows(begin - size, begin);
+  };
+  inputs.tokens = next(rows);
+  if (types > 0) inputs.token_types = next(types);
+  inputs.seq.positions = next(rows);
+  inputs.targets = next(targets);
+  if (is_classifier()) inputs.targets = inputs.targets.slice_rows(0, seqs);
+  if (is_classifier() && model_.spec().labels == 1) inputs.targets.dtype = DType::fp32;
+  inputs.seq.cu_q = inputs.seq.cu_kv = next(seqs + 1);
   inputs.seq.max_seqs = seqs;
   inputs.seq.max_len = options_.context;
+  inputs.may_be_dense = options_.seqs_per_row == 1 && seqs * options_.context <= rows;
   return inputs;
+}
+
+Session::Inputs Session::Inputs::first_rows(int64_t rows) const {
+  Inputs part = *this;
+  part.tokens = tokens.slice_rows(0, rows);
+  part.seq.positions = seq.positions.slice_rows(0, rows);
+  if (token_types.defined()) part.token_types = token_types.slice_rows(0, rows);
+  if (targets.numel() == tokens.numel()) part.targets = targets.slice_rows(0, rows);
+  return part;
+}
+
+Session::Inputs Session::quarters_of(const Inputs& inputs, int quarters) const {
+  if (quarters == kQuarters) return inputs;
+  return inputs.first_rows(token_capacity(inputs.capacity() * quarters / kQuarters));
 }
 
 MemoryPlan Session::run_on_paper() {
@@ -104,23 +146,27 @@ MemoryPlan Session::run_on_paper() {
     result.saved = {ctx_.saved.high_water(), ctx_.saved.owners_at_peak()};
     result.scratch = {ctx_.scratch.high_water(), ctx_.scratch.owners_at_peak()};
   };
-  // Batches may be dense or not, and libraries want different workspaces for them: the plan covers both, and counts the
-  // work of a dense one. Rows that several sequences share are never dense.
-  const auto run_both = [&](Inputs& inputs, auto&& ops) {
-    inputs.seq.dense = options_.seqs_per_row == 1;
-    ops();
+  // Batches may be dense or not, of all rows or of a part, and libraries want different workspaces for them: the plan
+  // covers all, and counts the work of a dense one. Rows that several sequences share are never dense.
+  const auto run_all = [&](Inputs& inputs, bool in_quarters, auto&& ops) {
+    inputs.seq.dense = inputs.may_be_dense;
+    ops(inputs);
     ctx_.ledger = nullptr;
     inputs.seq.dense = false;
-    ops();
+    for (int quarters = in_quarters ? 1 : kQuarters; quarters <= kQuarters; ++quarters) {
+      ops(quarters_of(inputs, quarters));
+    }
   };
   run(Phase::train, [&] {
     grads_->begin_step();
-    run_both(train_inputs_, [&] {
-      train_step_ops();
+    run_all(train_inputs_, options_.train_tokens > 0, [&](const Inputs& inputs) {
+      train_step_ops(inputs);
       if (ctx_.ledger != nullptr) update_ops();
     });
   });
-  run(Phase::eval, [&] { run_both(eval_inputs_, [&] { eval_ops(); }); });
+  run(Phase::eval, [&] {
+    run_all(eval_inputs_, options_.eval_tokens > 0, [&](const Inputs& inputs) { eval_ops(inputs); });
+  });
   run(Phase::diagnose, [&] { find_non_finite_activation(); });
   if (model_.spec().head == HeadKind::causal_lm) {
     run(Phase::generate, [&] {
@@ -154,22 +200,36 @@ Session::ArenaUse Session::arena_use() const {
   return use;
 }
 
-void Session::upload(Inputs& inputs, const MicroBatch& batch) {
+int Session::upload(Inputs& inputs, const MicroBatch& batch) {
   staging_.clear();
-  for (const std::vector<int32_t>* part : {&batch.tokens, &batch.targets, &batch.positions, &batch.cu_seqlens}) {
-    staging_.insert(staging_.end(), part->begin(), part->end());
-  }
+  const auto append = [&](const std::vector<int32_t>& part, int64_t size) {
+    assert(std::ssize(part) <= size);
+    staging_.insert(staging_.end(), part.begin(), part.end());
+    staging_.resize(staging_.size() + static_cast<size_t>(size - std::ssize(part)));
+  };
+  const int64_t rows = inputs.capacity();
+  append(batch.tokens, rows);
+  if (inputs.token_types.defined()) append(batch.token_types, rows);
+  append(batch.positions, rows);
+  append(batch.targets, is_classifier() ? token_capacity(inputs.seq.max_seqs) : rows);
+  append(batch.cu_seqlens, inputs.seq.max_seqs + 1);
   assert(inputs.block.numel() == std::ssize(staging_));
   runtime_->upload(inputs.block.data, std::as_bytes(std::span(staging_)));
-  inputs.seq.dense = options_.seqs_per_row == 1;
+  inputs.seq.dense = inputs.may_be_dense;
   for (size_t i = 0; inputs.seq.dense && i < batch.cu_seqlens.size(); ++i) {
     inputs.seq.dense &= batch.cu_seqlens[i] == static_cast<int64_t>(i) * options_.context;
   }
+  const bool in_quarters = (&inputs == &eval_inputs_ ? options_.eval_tokens : options_.train_tokens) > 0;
+  if (!in_quarters || inputs.seq.dense) return kQuarters;
+  int quarters = 1;
+  while (quarters < kQuarters && quarters_of(inputs, quarters).capacity() < batch.cu_seqlens.back()) ++quarters;
+  return quarters;
 }
 
-void Session::run(Sequence sequence, bool dense, const std::function<void()>& ops) {
+void Session::run(Sequence sequence, int quarters, bool dense, const std::function<void()>& ops) {
   if (ctx_.observer != nullptr) return ops();
-  runtime_->run(2 * static_cast<int>(sequence) + (dense ? 1 : 0), ops);
+  const int key = (static_cast<int>(sequence) * kQuarters + quarters - 1) * 2 + (dense ? 1 : 0);
+  runtime_->run(key, ops);
 }
 
 Pass Session::make_pass(const Inputs& inputs, bool train) {
@@ -178,26 +238,30 @@ Pass Session::make_pass(const Inputs& inputs, bool train) {
           .grads = train ? &*grads_ : nullptr,
           .seq = inputs.seq,
           .policy = train ? options_.policy : SavePolicy::forward_only(),
-          .tables = tables_};
+          .tables = tables_,
+          .relative = {},
+          .drelative = {},
+          .class_weights = class_weights_};
 }
 
-void Session::begin_step(int64_t step, float lr, int64_t num_targets, float loss_limit) {
+void Session::begin_step(int64_t step, float lr, double num_targets, float loss_limit) {
   step_inputs_.step = static_cast<uint32_t>(step);
   step_inputs_.lr = lr;
-  step_inputs_.inv_targets = num_targets > 0 ? static_cast<float>(1.0 / double(num_targets)) : 0.0f;
+  step_inputs_.inv_targets = num_targets > 0 ? static_cast<float>(1.0 / num_targets) : 0.0f;
   step_inputs_.loss_limit = loss_limit;
   upload_value<StepInputs>(ctx_.scalars, step_inputs_);
   grads_->begin_step();
   first_micro_ = true;
 }
 
-void Session::train_step_ops() {
-  Pass pass = make_pass(train_inputs_, true);
-  model_.train(pass, {.tokens = train_inputs_.tokens}, train_inputs_.targets);
+void Session::train_step_ops(const Inputs& inputs) {
+  Pass pass = make_pass(inputs, true);
+  model_.train(pass, inputs.model_inputs(), inputs.targets);
 }
 
 void Session::update_ops() {
   optimizer_->update(ctx_, *weights_, *grads_);
+  refresh_gains(ctx_, *weights_);
   if (has_average()) {
     ema_update(ctx_, {.average = average_, .weights = weights_->flat_master(), .decay = options_.ema_decay});
   }
@@ -205,18 +269,18 @@ void Session::update_ops() {
 
 void Session::train_micro(const MicroBatch& batch) {
   enter(Phase::train);
-  upload(train_inputs_, batch);
+  const int quarters = upload(train_inputs_, batch);
   upload_value(&ctx_.scalars->token_base, static_cast<uint32_t>(batch.token_base));
   // Gradients of the first micro-batch overwrite, those of later ones add: two sequences.
-  run(first_micro_ ? Sequence::first_micro : Sequence::later_micro, train_inputs_.seq.dense,
-      [this] { train_step_ops(); });
+  run(first_micro_ ? Sequence::first_micro : Sequence::later_micro, quarters, train_inputs_.seq.dense,
+      [&] { train_step_ops(quarters_of(train_inputs_, quarters)); });
   grads_->set_all_written();
   first_micro_ = false;
 }
 
 Runtime::Read Session::submit_step() {
   enter(Phase::train);
-  run(Sequence::update, false, [this] { update_ops(); });
+  run(Sequence::update, kQuarters, false, [this] { update_ops(); });
   return runtime_->read_later(ctx_.scalars, sizeof(StepScalars));
 }
 
@@ -253,17 +317,35 @@ std::vector<float> Session::read(const TensorView& view) {
   return values;
 }
 
-void Session::eval_ops() {
-  Pass pass = make_pass(eval_inputs_, false);
-  model_.evaluate(pass, {.tokens = eval_inputs_.tokens}, eval_inputs_.targets);
+void Session::eval_ops(const Inputs& inputs) {
+  Pass pass = make_pass(inputs, false);
+  if (is_classifier()) {
+    return model_.class_logits(pass, inputs.model_inputs(), class_logits_.slice_cols(0, model_.spec().labels));
+  }
+  model_.evaluate(pass, inputs.model_inputs(), inputs.targets);
 }
 
 double Session::eval_micro(const MicroBatch& batch) {
+  assert(!is_classifier());
   enter(Phase::eval);
-  upload(eval_inputs_, batch);
+  const int quarters = upload(eval_inputs_, batch);
   upload_value(&ctx_.scalars->loss_sum, 0.0);
-  run(Sequence::eval, eval_inputs_.seq.dense, [this] { eval_ops(); });
+  run(Sequence::eval, quarters, eval_inputs_.seq.dense, [&] { eval_ops(quarters_of(eval_inputs_, quarters)); });
   return read_scalars().loss_sum;
+}
+
+std::span<const float> Session::class_logits(const MicroBatch& batch) {
+  assert(is_classifier());
+  enter(Phase::eval);
+  const int quarters = upload(eval_inputs_, batch);
+  run(Sequence::eval, quarters, eval_inputs_.seq.dense, [&] { eval_ops(quarters_of(eval_inputs_, quarters)); });
+  host_logits_ = read(class_logits_);
+  const auto labels = static_cast<size_t>(model_.spec().labels), stride = static_cast<size_t>(class_logits_.cols());
+  for (size_t s = 1; s < static_cast<size_t>(batch.num_seqs); ++s) {
+    std::copy_n(host_logits_.begin() + static_cast<ptrdiff_t>(s * stride), labels,
+                host_logits_.begin() + static_cast<ptrdiff_t>(s * labels));
+  }
+  return std::span(host_logits_).first(static_cast<size_t>(batch.num_seqs) * labels);
 }
 
 }  // namespace gradmill

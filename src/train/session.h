@@ -32,6 +32,11 @@ struct SessionOptions {
   int64_t eval_seqs = 1;
   int64_t seqs_per_row = 1;  // the most sequences that share a row
   int64_t context = 1;
+  // Of classifiers, whose sequences lie one behind the other: tokens of a micro-batch of at most so many sequences.
+  // Batches with fewer tokens are computed in a quarter, half or three quarters of the rows. 0: seqs * context.
+  int64_t train_tokens = 0;
+  int64_t eval_tokens = 0;
+  std::vector<float> class_weights = {};  // of a classifier's training loss, one a label; empty: 1
   AdamWOptions adamw;
   float ema_decay = 0;  // of averaged weights; 0: none are kept
   float dropout = 0;
@@ -76,12 +81,13 @@ class Session {
   ArenaUse arena_use() const;
 
   ExecContext& context() { return ctx_; }
+  const SessionOptions& options() const { return options_; }
   Weights& weights() { return *weights_; }
   const Gradients& gradients() const { return *grads_; }
 
   // A training step: begin_step, train_micro for every micro-batch, end_step. A mean loss above `loss_limit` gates the
   // update, like one that is not finite.
-  void begin_step(int64_t step, float lr, int64_t num_targets,
+  void begin_step(int64_t step, float lr, double num_targets,
                   float loss_limit = std::numeric_limits<float>::infinity());
   void train_micro(const MicroBatch& batch);
   struct StepResult {
@@ -127,8 +133,10 @@ class Session {
   // A contiguous fp32 tensor of the session, in host memory.
   std::vector<float> read(const TensorView& view);
 
-  // The sum of the losses of one micro-batch's targets.
+  // The sum of the losses of one micro-batch's targets. Of language models.
   double eval_micro(const MicroBatch& batch);
+  // Of classifiers: (num_seqs, labels), valid until the next call.
+  std::span<const float> class_logits(const MicroBatch& batch);
 
   // Generation: the logits (V) of the token that follows the prompt, of which at most the last `context` tokens count,
   // and of the one that follows `token` after it. They stay valid until the next call of either. Each call runs the
@@ -141,25 +149,36 @@ class Session {
  private:
   // A phase's inputs in device memory: views of one block, so that a batch arrives in one copy.
   struct Inputs {
-    TensorView block;            // int32: tokens, targets, positions, sequence offsets
-    TensorView tokens, targets;  // (N) int32
+    TensorView block;        // int32: tokens, token types, positions, targets, sequence offsets
+    TensorView tokens;       // (N) int32
+    TensorView token_types;  // (N) int32; undefined where the model has none
+    TensorView targets;      // (N) int32; of classifiers (max_seqs) int32, or fp32 values
     SeqLayout seq;
+    bool may_be_dense = false;
+
+    int64_t capacity() const { return tokens.numel(); }
+    // The first so many rows.
+    Inputs first_rows(int64_t rows) const;
+    ModelInputs model_inputs() const { return {.tokens = tokens, .token_types = token_types}; }
   };
   struct OnPaper {};
 
   Session(const Transformer& model, const SessionOptions& options, OnPaper, Runtime* runtime);
   void allocate_persistent();
-  Inputs allocate_inputs(std::string_view name, int64_t rows, int64_t seqs);
+  Inputs allocate_inputs(std::string_view name, int64_t tokens, int64_t seqs);
+  bool is_classifier() const { return model_.spec().head == HeadKind::classifier; }
+  void allocate_classes();
   MemoryPlan run_on_paper();
   void enter(Phase phase);
-  void upload(Inputs& inputs, const MicroBatch& batch);
+  // Returns how many quarters of the rows the batch takes.
+  int upload(Inputs& inputs, const MicroBatch& batch);
   template <class T>
   void upload_value(T* to, const T& value) {
     runtime_->upload(to, std::as_bytes(std::span(&value, 1)));
   }
-  // Sequences of ops that may be captured; dense batches are a sequence of their own.
+  // Sequences of ops that may be captured; dense batches, and every number of quarters, are sequences of their own.
   enum class Sequence : uint8_t { first_micro, later_micro, update, eval };
-  void run(Sequence sequence, bool dense, const std::function<void()>& ops);
+  void run(Sequence sequence, int quarters, bool dense, const std::function<void()>& ops);
   StepScalars read_scalars();
   Pass make_pass(const Inputs& inputs, bool train);
 
@@ -169,8 +188,10 @@ class Session {
   };
   NonFinite find_non_finite_activation();
 
-  void train_step_ops();
-  void eval_ops();
+  static constexpr int kQuarters = 4;
+  void train_step_ops(const Inputs& inputs);
+  void eval_ops(const Inputs& inputs);
+  Inputs quarters_of(const Inputs& inputs, int quarters) const;
   void update_ops();
   // Runs the tokens of sequence_ that are not cached yet.
   std::span<const float> extend_sequence();
@@ -194,8 +215,10 @@ class Session {
   std::optional<Optimizer> optimizer_;
   TensorView average_;  // (P) fp32
   PositionTables tables_;
-  TensorView logits_;
-  std::vector<float> next_logits_;
+  TensorView logits_;         // (1, V), of causal language models
+  TensorView class_weights_;  // (labels) fp32, or undefined
+  TensorView class_logits_;   // (eval sequences, labels rounded up) fp32, of classifiers
+  std::vector<float> next_logits_, host_logits_;
   Inputs train_inputs_, eval_inputs_, generate_inputs_;
   // Generation: the tokens so far, the first num_cached_ of which have their rows in caches_ (one a layer, in the saved
   // arena).

@@ -14,7 +14,7 @@ Session::NonFinite Session::find_non_finite_activation() {
   const ArenaScope scope(ctx_.scratch);
   const TensorView row = ctx_.alloc_scratch({1}, DType::int32, "row");
   Pass pass = make_pass(train_inputs_, false);
-  model_.visit_activations(pass, {.tokens = train_inputs_.tokens}, [&](const std::string& where, const TensorView& x) {
+  model_.visit_activations(pass, train_inputs_.model_inputs(), [&](const std::string& where, const TensorView& x) {
     find_non_finite(ctx_, x, row);
     int32_t first = -1;
     if (!ctx_.dry && found.row < 0) copy_to_host(ctx_, &first, row);

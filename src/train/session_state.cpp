@@ -11,6 +11,7 @@ namespace gradmill {
 void Session::exchange_average() {
   assert(has_average());
   exchange(ctx_, weights_->flat_master(), average_);
+  enter(Phase::train);
   weights_->refresh_compute(ctx_);
   num_cached_ = 0;
 }
@@ -48,6 +49,7 @@ void Session::restore(const HostState& state, const Progress& progress) {
   upload_value(&ctx_.scalars->updates, progress.updates);
   upload_value(&ctx_.scalars->loss_scale, scaled ? progress.loss_scale : options_.loss_scaling.initial);
   upload_value(&ctx_.scalars->scale_streak, progress.scale_streak);
+  enter(Phase::train);
   weights_->refresh_compute(ctx_);
   num_cached_ = 0;
 }

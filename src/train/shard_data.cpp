@@ -21,7 +21,7 @@ int64_t held_out_begin(const ShardSet& shards, double fraction) {
 }
 
 ShardData::ShardData(const RunConfig& config, const RunDataOptions& options)
-    : RunData(config.data.path, options.tokenizer ? *options.tokenizer : open_run_tokenizer(config.data.tokenizer)),
+    : RunData(config.data.path, options.tokenizer ? *options.tokenizer : open_run_tokenizer(tokenizer_name(config))),
       loading_(packed_loader_options(config)) {
   const TokenSource source(config, tokenizer_);
   OpenShards training = source.shards(config.data.path, options);

@@ -40,7 +40,7 @@ class StreamSource final : public BatchSource {
 }  // namespace
 
 StreamData::StreamData(const RunConfig& config, const RunDataOptions& options)
-    : RunData(config.data.path, options.tokenizer ? *options.tokenizer : open_run_tokenizer(config.data.tokenizer)) {
+    : RunData(config.data.path, options.tokenizer ? *options.tokenizer : open_run_tokenizer(tokenizer_name(config))) {
   const TokenSource source(config, tokenizer_);
   files_ = source.files(config.data.path);
   encoding_ = source.encoding();

@@ -7,24 +7,13 @@
 #include "corpus/token_cache.h"
 #include "data/sha256.h"
 #include "metrics/format.h"
+#include "train/class_settings.h"
 #include "train/run_options.h"
 
 namespace gradmill {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<std::string> split_list(const std::string& paths) {
-  std::error_code ignored;
-  if (fs::exists(paths, ignored)) return {paths};
-  std::vector<std::string> entries;
-  for (size_t begin = 0; begin <= paths.size();) {
-    const size_t end = std::min(paths.find(',', begin), paths.size());
-    if (end > begin) entries.push_back(paths.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return entries;
-}
 
 bool are_shards(const std::vector<std::string>& entries) {
   return !entries.empty() && std::ranges::all_of(entries, [](const auto& entry) { return is_token_data(entry); });
@@ -47,7 +36,7 @@ TokenSource::TokenSource(const RunConfig& config, const RunTokenizer& tokenizer)
 }
 
 std::vector<SourceFile> TokenSource::files(const std::string& paths) const {
-  std::vector<SourceFile> files = list_sources(split_list(paths));
+  std::vector<SourceFile> files = list_sources(split_paths(paths));
   for (const SourceFile& file : files) {
     if (config_.task == "instruct" && file.format == RecordFormat::text) {
       throw data_error(fmt::format("'{}' is a text, and data.task=instruct needs records", file.path.string()),
@@ -65,7 +54,7 @@ ReadOptions TokenSource::read_options() const {
 }
 
 void TokenSource::check(const std::string& paths) const {
-  const std::vector<std::string> entries = split_list(paths);
+  const std::vector<std::string> entries = split_paths(paths);
   if (are_shards(entries)) {
     open_ready(entries);
   } else {
@@ -74,7 +63,7 @@ void TokenSource::check(const std::string& paths) const {
 }
 
 OpenShards TokenSource::shards(const std::string& paths, const RunDataOptions& options) const {
-  const std::vector<std::string> entries = split_list(paths);
+  const std::vector<std::string> entries = split_paths(paths);
   if (are_shards(entries)) return open_ready(entries);
   TokenizeOptions tokenize;
   tokenize.read = read_options();

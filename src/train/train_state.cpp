@@ -8,7 +8,7 @@
 namespace gradmill {
 namespace {
 
-constexpr bool kMayBeMissing = true;  // in checkpoints of characters from before there were tokens
+constexpr bool kMayBeMissing = true;  // in checkpoints of earlier versions
 
 // Lists the fields once, for writing and for reading.
 template <class State, class Visit>
@@ -22,6 +22,7 @@ void visit_fields(State& state, Visit&& visit) {
   visit("loss_total", state.loss_total);
   visit("finite_steps", state.finite_steps);
   visit("best_loss", state.best_loss);
+  visit("best_value", state.best_value, kMayBeMissing);
   visit("best_step", state.best_step);
   visit("evals_since_best", state.evals_since_best);
   visit("stopped_early", state.stopped_early);
@@ -36,13 +37,29 @@ void visit_fields(State& state, Visit&& visit) {
   visit("vocabulary", state.vocabulary);
   visit("tokenizer_hash", state.tokenizer_hash, kMayBeMissing);
   visit("data_place", state.data_place, kMayBeMissing);
+  visit("task", state.task, kMayBeMissing);
+  visit("labels", state.labels, kMayBeMissing);
+  visit("threshold", state.threshold, kMayBeMissing);
 }
+
+// An optional number is null where there is none.
+template <class T>
+nlohmann::json to_json_value(const T& value) {
+  return value;
+}
+nlohmann::json to_json_value(const std::optional<double>& value) { return value ? nlohmann::json(*value) : nullptr; }
+
+template <class T>
+void read_value(const nlohmann::json& stored, T& value) {
+  stored.get_to(value);
+}
+void read_value(const nlohmann::json& stored, std::optional<double>& value) { value = stored.get<double>(); }
 
 }  // namespace
 
 std::string to_json(const TrainState& state) {
   nlohmann::json json;
-  visit_fields(state, [&](const char* name, const auto& value, bool = false) { json[name] = value; });
+  visit_fields(state, [&](const char* name, const auto& value, bool = false) { json[name] = to_json_value(value); });
   // JSON has no infinity; before the first evaluation there is no best loss.
   if (state.best_loss == std::numeric_limits<double>::infinity()) json["best_loss"] = nullptr;
   return json.dump();
@@ -55,7 +72,7 @@ TrainState state_from_json(const std::string& text) {
     visit_fields(state, [&](const char* name, auto& value, bool may_be_missing = false) {
       if (may_be_missing && !json.contains(name)) return;
       const nlohmann::json& stored = json.at(name);
-      if (!stored.is_null()) stored.get_to(value);
+      if (!stored.is_null()) read_value(stored, value);
     });
   } catch (const nlohmann::json::exception& error) {
     throw data_error(fmt::format("the checkpoint's training state cannot be read ({})", error.what()),

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace gradmill {
 
@@ -19,6 +21,7 @@ struct TrainState {
   int64_t finite_steps = 0;
   // Early stopping and the best checkpoint.
   double best_loss = std::numeric_limits<double>::infinity();
+  std::optional<double> best_value;  // of the metric the run is judged by, where that is not the loss
   int64_t best_step = 0;
   int64_t evals_since_best = 0;
   bool stopped_early = false;
@@ -36,6 +39,9 @@ struct TrainState {
   std::string vocabulary;      // the characters, in order; empty where the checkpoint has a tokenizer's files
   std::string tokenizer_hash;  // of those files
   std::string data_place;      // DataPosition::place of the next step
+  std::string task;            // data.task, where that is labelled
+  std::vector<std::string> labels;
+  std::optional<double> threshold;  // of two classes, tuned at the end
 };
 
 std::string to_json(const TrainState& state);

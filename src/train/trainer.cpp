@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 
-#include "train/evaluation.h"
 #include "train/generator.h"
 #include "train/text_stream.h"
 
@@ -21,8 +20,10 @@ Trainer::Trainer(const RunConfig& config, std::unique_ptr<RunData> data)
     : config_(config),
       data_(std::move(data)),
       length_(run_length(config, data_->steps_per_epoch())),
-      model_(model_spec(config, data_->tokenizer().tokenizer->vocab_size())),
+      run_model_(open_run_model(config, data_->task(), data_->tokenizer().tokenizer->vocab_size())),
+      model_(run_model_.spec),
       session_(model_, make_session_options()),
+      metric_(metric_name(config)),
       schedule_(make_schedule(config, length_.total_steps)),
       guard_(config.training),
       monitor_(session_.memory_plan().device),
@@ -34,8 +35,16 @@ Trainer::Trainer(const RunConfig& config, std::unique_ptr<RunData> data)
   state_.data_hash = data_->hash();
   state_.vocabulary = data_->tokenizer().characters;
   state_.tokenizer_hash = data_->tokenizer().hash;
-  const SessionOptions options = session_options(config);
+  if (!data_->task().is_language()) {
+    const LabelMap labels = data_->task().labels;
+    state_.task = config.data.task;
+    state_.labels.assign(labels.names().begin(), labels.names().end());
+  }
+  SessionOptions options = session_options(config);
+  data_->set_sizes(options);
   flops_per_micro_batch_ = session_.memory_plan().phase(Phase::train).ledger.total().flops;
+  const int64_t tokens = options.train_tokens > 0 ? options.train_tokens : options.train_seqs * options.context;
+  flops_per_token_ = flops_per_micro_batch_ / double(tokens);
   const bool cpu = options.device.kind == DeviceKind::cpu;
   peak_flops_ =
       options.device.matrix_flops(options.dtype) * (cpu ? double(options.num_threads) / options.device.num_units : 1.0);
@@ -45,6 +54,7 @@ Trainer::Trainer(const RunConfig& config, std::unique_ptr<RunData> data)
 
 SessionOptions Trainer::make_session_options() {
   SessionOptions options = session_options(config_);
+  data_->set_sizes(options);
   options.note = [this](const std::string& line) {
     if (services_.metrics == nullptr) return early_notes_.push_back(line);
     services_.note(line);
@@ -81,10 +91,6 @@ TrainOutcome Trainer::run() {
   }
 }
 
-double Trainer::flops_per_token() const {
-  return flops_per_micro_batch_ / double(session_options(config_).train_seqs * config_.model.context);
-}
-
 void Trainer::open_loader() {
   submitted_ = state_.step;
   last_step_end_ = Clock::now();
@@ -103,7 +109,7 @@ void Trainer::submit_step() {
   for (const std::string& line : source_notes_.take()) services_.note(line);
   step.lr = static_cast<float>(double(schedule_.at(step.batch.step)) * state_.lr_factor);
   step.loss_limit = guard_.loss_limit(state_);
-  session_.begin_step(step.batch.step, step.lr, step.batch.num_targets, step.loss_limit);
+  session_.begin_step(step.batch.step, step.lr, step.batch.divisor(), step.loss_limit);
   for (const MicroBatch& micro : step.batch.micro) session_.train_micro(micro);
   step.result = session_.submit_step();
   submitted_ = step.batch.step + 1;
@@ -126,9 +132,10 @@ void Trainer::complete_step() {
   state_.updates = result.progress.updates;
   state_.loss_scale = result.progress.loss_scale;
   state_.scale_streak = result.progress.scale_streak;
-  state_.tokens_seen += static_cast<uint64_t>(step.batch.num_targets);
-  // A batch may be without a target: instructions whose answers were cut off.
-  last_loss_ = result.loss_sum / double(std::max<int64_t>(1, step.batch.num_targets));
+  state_.tokens_seen += static_cast<uint64_t>(step.batch.tokens());
+  // A batch may be without a target: instructions whose answers were cut off, classes without weight.
+  const double divisor = step.batch.divisor();
+  last_loss_ = divisor > 0 ? result.loss_sum / divisor : 0;
   if (result.finite) {
     state_.loss_total += last_loss_;
     ++state_.finite_steps;
@@ -162,49 +169,18 @@ void Trainer::judge(const Pending& step, const Session::StepResult& result) {
   if (guard_.must_roll_back(state_, good, last_loss_)) roll_back();
 }
 
-double Trainer::evaluate(int64_t max_tokens) {
-  if (session_.has_average()) session_.exchange_average();
-  const Evaluation result = gradmill::evaluate(session_, *data_, max_tokens, services_.stop_requested);
-  // Also on the way out: a checkpoint must hold the weights, not the averages.
-  if (session_.has_average()) session_.exchange_average();
-  if (result.stopped) throw Interrupted{};
-  return result.loss();
-}
-
-void Trainer::evaluate_and_judge() {
-  const auto start = Clock::now();
-  const double loss = evaluate(config_.eval.tokens);
-  const bool best = loss < state_.best_loss - config_.eval.min_delta;
-  state_.evals_since_best = best ? 0 : state_.evals_since_best + 1;
-  if (best) {
-    state_.best_loss = loss;
-    state_.best_step = state_.step;
-  }
-  services_.metrics->eval({.step = state_.step,
-                           .epoch = length_.epoch_of(state_.step),
-                           .loss = loss,
-                           .perplexity = std::exp(loss),
-                           .seconds = seconds_since(start),
-                           .best = best});
-  state_.stopped_early = config_.eval.patience > 0 && state_.evals_since_best >= config_.eval.patience;
-  if (best && config_.checkpoint.keep_best) save();
-}
-
 TrainOutcome Trainer::finish() {
   restore_best();
   const auto start = Clock::now();
-  TrainOutcome outcome{.step = state_.step, .train_loss = last_loss_, .validation_loss = evaluate(0)};
-  const bool best = !state_.stopped_early && outcome.validation_loss < state_.best_loss - config_.eval.min_delta;
-  if (best) {
-    state_.best_loss = outcome.validation_loss;
-    state_.best_step = state_.step;
-  }
-  services_.metrics->eval({.step = state_.step,
-                           .epoch = length_.epoch_of(state_.step),
-                           .loss = outcome.validation_loss,
-                           .perplexity = std::exp(outcome.validation_loss),
-                           .seconds = seconds_since(start),
-                           .best = best});
+  const Judged result = evaluate(true);
+  TrainOutcome outcome{.step = state_.step,
+                       .train_loss = last_loss_,
+                       .validation_loss = result.loss,
+                       .validation_values = result.values,
+                       .sample = {}};
+  const bool best = !state_.stopped_early && take_if_best(result);
+  report_eval(result, start, best);
+  if (result.threshold) keep_threshold(*result.threshold);
   if (!state_.stopped_early) save();
   outcome.sample = sample();
   if (!outcome.sample.empty()) services_.metrics->text(state_.step, "sample", outcome.sample);
@@ -219,11 +195,12 @@ TrainOutcome Trainer::interrupted() {
           .step = state_.step,
           .train_loss = last_loss_,
           .validation_loss = kUnknown,
+          .validation_values = {},
           .sample = {}};
 }
 
 std::string Trainer::sample() {
-  if (config_.sample.tokens == 0) return {};
+  if (config_.sample.tokens == 0 || model_.spec().head != HeadKind::causal_lm) return {};
   const RunTokenizer& tokenizer = data_->tokenizer();
   const std::vector<TokenId> prompt = data_->prompt();
   const GenerateOptions options{.max_tokens = config_.sample.tokens,

@@ -15,8 +15,10 @@
 #include "train/interval.h"
 #include "train/note_queue.h"
 #include "train/run_data.h"
+#include "train/run_model.h"
 #include "train/run_options.h"
 #include "train/step_guard.h"
+#include "train/task_evaluation.h"
 #include "train/train_state.h"
 
 namespace gradmill {
@@ -35,6 +37,7 @@ struct TrainOutcome {
   int64_t step = 0;
   double train_loss = 0;       // of the last step of this process
   double validation_loss = 0;  // over the whole validation split; with the best weights after early stopping
+  std::vector<std::pair<std::string, double>> validation_values;  // the same, of a task's metrics
   std::string sample;
 };
 
@@ -45,7 +48,7 @@ class Trainer {
   const Transformer& model() const { return model_; }
   const RunData& data() const { return *data_; }
   const RunLength& length() const { return length_; }
-  double flops_per_token() const;
+  double flops_per_token() const { return flops_per_token_; }
   Session& session() { return session_; }
 
   // Before anything below.
@@ -73,8 +76,19 @@ class Trainer {
   void report_step(const Pending& step, const Session::StepResult& result);
   void report_epoch();
   void roll_back();
+  struct Judged {
+    double loss = kUnknown;
+    double metric = kUnknown;  // what the best checkpoint is chosen by
+    std::vector<std::pair<std::string, double>> values;
+    std::optional<Threshold> threshold;  // where one was asked for
+  };
   void evaluate_and_judge();
-  double evaluate(int64_t max_tokens);
+  // `last`: of the run, with all there is, and a threshold tuned on it.
+  Judged evaluate(bool last);
+  Judged evaluate_weights(bool last);
+  void keep_threshold(const Threshold& threshold);
+  bool take_if_best(const Judged& result);
+  void report_eval(const Judged& result, std::chrono::steady_clock::time_point start, bool best);
   void save();
   void restore_best();
   TrainOutcome finish();
@@ -92,8 +106,10 @@ class Trainer {
   std::vector<std::string> early_notes_;  // said before there was anyone to tell
   std::unique_ptr<RunData> data_;
   RunLength length_;
+  RunModel run_model_;
   Transformer model_;
   Session session_;
+  std::string metric_;
   Schedule schedule_;
   StepGuard guard_;
   GpuMonitor monitor_;
@@ -104,7 +120,7 @@ class Trainer {
   std::deque<Pending> pending_;
   size_t max_pending_ = 0;  // steps submitted before the oldest one's result is looked at
   int64_t submitted_ = 0;   // steps done, counting the pending ones
-  double flops_per_micro_batch_ = 0, peak_flops_ = 1;
+  double flops_per_micro_batch_ = 0, flops_per_token_ = 0, peak_flops_ = 1;
   double last_loss_ = kUnknown;
   // Of this process alone: times are not part of a run's state.
   std::chrono::steady_clock::time_point last_step_end_;

@@ -8,13 +8,15 @@
 namespace gradmill {
 
 void Trainer::report_step(const Pending& step, const Session::StepResult& result) {
-  const double flops = flops_per_micro_batch_ * double(step.batch.micro.size());
+  // Of batches in parts of the rows, tokens are what was computed for something.
+  const double flops = step.batch.num_tokens ? flops_per_token_ * double(*step.batch.num_tokens)
+                                             : flops_per_micro_batch_ * double(step.batch.micro.size());
   services_.metrics->step({.step = state_.step,
                            .epoch = length_.epoch_of(state_.step),
                            .loss = last_loss_,
                            .lr = step.lr,
                            .grad_norm = result.grad_norm,
-                           .tokens_per_s = double(step.batch.num_targets) / step_seconds_,
+                           .tokens_per_s = double(step.batch.tokens()) / step_seconds_,
                            .samples_per_s = double(config_.training.batch_size) / step_seconds_,
                            .mfu = flops / step_seconds_ / peak_flops_,
                            .tokens_seen = state_.tokens_seen,
@@ -46,6 +48,8 @@ RunSummary Trainer::summary(RunStatus status) const {
           .epoch = length_.epoch_of(state_.step),
           .train_loss = state_.finite_steps > 0 ? state_.loss_total / steps : kUnknown,
           .best_eval_loss = evaluated ? state_.best_loss : kUnknown,
+          .best_metric = metric_ == "loss" ? "" : metric_,
+          .best_value = state_.best_value.value_or(kUnknown),
           .best_step = state_.best_step,
           .seconds = run_seconds_,
           .samples_per_s = double(config_.training.batch_size) * double(process_steps_) / run_seconds_,

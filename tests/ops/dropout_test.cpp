@@ -60,6 +60,23 @@ TEST_P(DropoutTest, DropsTheGivenShare) {
   }
 }
 
+TEST_P(DropoutTest, AddsWithItsOwnProbability) {
+  for (const TensorView& x : {x_, wide_}) {
+    for (float p : {0.0f, 0.3f}) {
+      scalars().dropout = p;
+      const std::vector<float> dropped = run(x), old = random_values(x.numel(), 3, 2, dtype());
+      scalars().dropout = 0.9f;
+      const TensorView y = upload(old, x.shape, dtype());
+      dropout(ctx_, {.x = x, .y = y, .site = 5, .probability = p, .add = true});
+      std::vector<float> expected(old.size());
+      const float scale = drop_scale(drop_threshold(p));
+      const std::vector<float> values = download(x);
+      for (size_t i = 0; i < old.size(); ++i) expected[i] = old[i] + (dropped[i] == 0 ? 0 : values[i] * scale);
+      expect_within_ulps(download(y), expected, dtype(), 2, "y");
+    }
+  }
+}
+
 TEST_P(DropoutTest, WithoutDropoutItCopies) {
   scalars().dropout = 0;
   expect_same_bits(run(x_), values_, "y");

@@ -35,13 +35,13 @@ class MatmulTest : public OpTest {
     std::vector<float> result;
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
-        double sum = bias.empty() ? 0 : double(bias[static_cast<size_t>(j)]);
-        if (!old.empty()) sum += double(args.beta) * old[result.size()];
+        double sum = bias.empty() ? 0 : double(bias[static_cast<size_t>(j)]) / args.alpha;
+        if (!old.empty()) sum += double(args.beta) * old[result.size()] / args.alpha;
         for (int64_t p = 0; p < k; ++p) {
           sum += double(a[static_cast<size_t>(args.transpose_a ? p * m + i : i * k + p)]) *
                  b[static_cast<size_t>(args.transpose_b ? j * k + p : p * n + j)];
         }
-        result.push_back(static_cast<float>(sum));
+        result.push_back(static_cast<float>(sum * args.alpha));
       }
     }
     return result;
@@ -80,6 +80,7 @@ TEST_P(MatmulTest, BetaAndBias) {
       MatmulArgs args = make({170, 210, 190}, false, true, c_type);
       const std::vector<float> old = random_values(170 * 210, 3, 2, dtype());
       args.c = upload(old, {170, 210}, c_type);
+      args.alpha = beta == 1 ? 1.0f : 0.25f;
       args.beta = beta;
       args.bias = upload(random_values(210, 4, 3, dtype()), {210}, dtype());
       const std::vector<float> expected = reference(args, old);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// gradmill export
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "commands.h"
+#include "train/export_model.h"
+
+namespace gradmill::cli {
+
+Run add_export(CLI::App& app) {
+  struct Options {
+    ExportRequest request;
+    std::string from, to;
+    double shard_gb = 5;
+  };
+  const auto options = std::make_shared<Options>();
+  app.add_option("from", options->from, "a run folder, a checkpoint, a model folder or a .gguf file")->required();
+  app.add_option("--to", options->to, "the folder (gguf: the file) to write; it must not exist")->required();
+  app.add_option("--format", options->request.format, "hf: a folder for transformers; gguf: a file for llama.cpp")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"hf", "gguf"}));
+  app.add_option("--dtype", options->request.dtype, "auto (as stored; gguf: f16), f32, bf16, f16, or q8_0 (gguf)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "f32", "bf16", "f16", "q8_0"}));
+  app.add_option("--shard-gb", options->shard_gb, "most gigabytes of weights in a file (hf)")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 1e6));
+  return [options] {
+    ExportRequest& request = options->request;
+    request.from = options->from;
+    request.to = options->to;
+    request.shard_bytes = static_cast<uint64_t>(options->shard_gb * 1e9);
+    fmt::print("{}\n", export_model_to(request));
+    return 0;
+  };
+}
+
+}  // namespace gradmill::cli

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adapters merged into the base: W' = W + s · B A, with DoRA diag(m / ‖W + s · B A‖) (W + s · B A), in fp32.
+#pragma once
+
+#include "nn/params.h"
+
+namespace gradmill {
+
+// The values of a weight with its adapters in it, as an exported model has them; of any other parameter its own.
+std::vector<float> merged_values(ExecContext& ctx, const Weights& weights, ParamId id);
+
+// Merges while it lives, for evaluation and generation at the base's speed: layers leave adapters out. The base's own
+// bits wait in host memory and are put back at the end; nothing is subtracted, so nothing is lost.
+class MergedAdapters {
+ public:
+  // Throws a usage error for a quantised base, which could not hold the sum.
+  MergedAdapters(ExecContext& ctx, Weights& weights);
+  ~MergedAdapters();
+  MergedAdapters(const MergedAdapters&) = delete;
+  MergedAdapters& operator=(const MergedAdapters&) = delete;
+
+ private:
+  struct Original {
+    ParamId id;
+    std::vector<std::byte> bytes;
+  };
+
+  ExecContext& ctx_;
+  Weights& weights_;
+  std::vector<Original> originals_;
+};
+
+}  // namespace gradmill

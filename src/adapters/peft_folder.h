@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adapters as PEFT keeps them: a folder with adapter_config.json and adapter_model.safetensors.
+#pragma once
+
+#include <filesystem>
+
+#include "adapters/adapter_config.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors_writer.h"
+#include "models/hf_names.h"
+
+namespace gradmill {
+
+inline constexpr const char* kAdapterConfigFile = "adapter_config.json";
+inline constexpr const char* kAdapterFile = "adapter_model.safetensors";
+
+// A tensor of the file and what of our parameters it holds: rows begin .. end (elements, of a vector).
+struct PeftTensor {
+  std::string name;
+  ParamId param = kNoParam;
+  int64_t begin = 0, end = 0;
+  bool transposed = false;  // stored as (in, out)
+};
+
+// All that a folder has of the model: low-rank matrices, magnitudes, and modules that are trained in full.
+std::vector<PeftTensor> peft_tensors(HfFamily family, const Transformer& model);
+// The same as views of the flat masters, which lie in host memory.
+std::vector<NamedTensor> adapter_tensors(HfFamily family, const Transformer& model, const TensorView& masters);
+
+// Into the masters, from any float type. Throws a data error that names what is missing, has another shape, or belongs
+// to no part of the model; then the masters are as they were.
+void load_adapter_tensors(const SafeTensors& file, HfFamily family, const Transformer& model,
+                          const TensorView& masters);
+
+AdapterConfig read_adapter_config(const std::filesystem::path& folder);
+// The folder must not exist yet. Throws FileError.
+void write_peft_folder(const std::filesystem::path& folder, const AdapterConfig& config, HfFamily family,
+                       const Transformer& model, const TensorView& masters);
+
+}  // namespace gradmill

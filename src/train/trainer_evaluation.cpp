@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainer: evaluations, and which of them is the best.
+#include <cmath>
+
+#include "tasks/text_metrics.h"
+#include "train/evaluation.h"
+#include "train/trainer.h"
+
+namespace gradmill {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Trainer::Judged Trainer::evaluate(bool last) {
+  if (session_.has_average()) session_.exchange_average();
+  const auto put_back = [&] {
+    if (session_.has_average()) session_.exchange_average();
+  };
+  try {
+    Judged result = evaluate_weights(last);
+    put_back();
+    return result;
+  } catch (...) {
+    // A checkpoint must hold the weights, not the averages.
+    put_back();
+    throw;
+  }
+}
+
+Trainer::Judged Trainer::evaluate_weights(bool last) {
+  const RunTask& task = run_model_.task;
+  if (task.is_language()) {
+    const int64_t max_tokens = last ? 0 : config_.eval.tokens;
+    const Evaluation result = gradmill::evaluate(session_, *data_, max_tokens, services_.stop_requested);
+    if (result.stopped) throw Interrupted{};
+    return {.loss = result.loss(), .metric = result.loss(), .values = {}, .threshold = {}};
+  }
+  const auto batches = [&](const RunData::UseBatch& use) { data_->visit_validation(0, use); };
+  const TaskAnswers answers = answer(session_, task, batches, services_.stop_requested);
+  if (answers.stopped) throw Interrupted{};
+  TaskScores scores = score(answers, task, session_.options().class_weights);
+  Judged result{.loss = scores.loss, .metric = scores.value(metric_), .values = std::move(scores.values), .threshold = {}};
+  if (last && config_.eval.threshold != "none") {
+    result.threshold = tune_threshold(answers, threshold_goal(config_.eval.threshold));
+  }
+  return result;
+}
+
+bool Trainer::take_if_best(const Judged& result) {
+  const bool larger = larger_is_better(metric_);
+  const double before = metric_ == "loss" ? state_.best_loss
+                        : state_.best_value ? *state_.best_value
+                                            : (larger ? -1 : 1) * std::numeric_limits<double>::infinity();
+  const double gain = larger ? result.metric - before : before - result.metric;
+  if (!(gain > config_.eval.min_delta)) return false;
+  state_.best_loss = result.loss;
+  state_.best_step = state_.step;
+  if (metric_ != "loss") state_.best_value = result.metric;
+  return true;
+}
+
+void Trainer::evaluate_and_judge() {
+  const auto start = std::chrono::steady_clock::now();
+  const Judged result = evaluate(false);
+  const bool best = take_if_best(result);
+  state_.evals_since_best = best ? 0 : state_.evals_since_best + 1;
+  report_eval(result, start, best);
+  state_.stopped_early = config_.eval.patience > 0 && state_.evals_since_best >= config_.eval.patience;
+  if (best && config_.checkpoint.keep_best) save();
+}
+
+void Trainer::report_eval(const Judged& result, std::chrono::steady_clock::time_point start, bool best) {
+  services_.metrics->eval({.step = state_.step,
+                           .epoch = length_.epoch_of(state_.step),
+                           .loss = result.loss,
+                           .perplexity = run_model_.task.is_language() ? perplexity(result.loss) : kUnknown,
+                           .seconds = seconds_since(start),
+                           .best = best,
+                           .values = result.values});
+}
+
+void Trainer::keep_threshold(const Threshold& threshold) {
+  state_.threshold = threshold.value;
+  const std::string line = fmt::format("the second class is the answer from a probability of {:.4f} on: {} {:.4f}",
+                                       threshold.value, config_.eval.threshold, threshold.score);
+  services_.note(line);
+  services_.metrics->text(state_.step, "threshold", line);
+}
+
+}  // namespace gradmill

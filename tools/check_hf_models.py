@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a tiny model of every class with transformers, exports it with gradmill, and loads what came out.
+
+    python3 tools/check_hf_models.py build/gradmill [NAME...]
+
+Weights must come back bit for bit, in fp32 and bf16, from one file and from shards, and logits must be equal. NAMEs
+choose classes (any part of a name). Needs torch and transformers; exits 77 without them, 1 when something differs.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+try:
+    import torch
+    import transformers as hf
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+SIZES = dict(vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
+             max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
+DECODER = dict(SIZES, num_key_value_heads=2, head_dim=8)
+CONFIGS = {
+    "GPT2": hf.GPT2Config(vocab_size=96, n_positions=64, n_embd=32, n_layer=2, n_head=4, pad_token_id=0, bos_token_id=1, eos_token_id=2),
+    "Llama": hf.LlamaConfig(**DECODER),
+    "Qwen2": hf.Qwen2Config(**{k: v for k, v in DECODER.items() if k != "head_dim"}),
+    "Qwen3": hf.Qwen3Config(**DECODER),
+    "Gemma3": hf.Gemma3TextConfig(**DECODER, sliding_window=16, query_pre_attn_scalar=8),
+    "Bert": hf.BertConfig(**SIZES),
+    "DebertaV2": hf.DebertaV2Config(**SIZES, type_vocab_size=0, relative_attention=True, max_relative_positions=-1, position_buckets=16,
+                                    norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False),
+    "ModernBert": hf.ModernBertConfig(**SIZES, local_attention=16, cls_token_id=1, sep_token_id=2),
+}
+CLASSES = ["GPT2LMHeadModel", "GPT2ForSequenceClassification", "LlamaForCausalLM", "LlamaForSequenceClassification", "LlamaModel",
+           "Qwen2ForCausalLM", "Qwen2ForSequenceClassification", "Qwen3ForCausalLM", "Qwen3ForSequenceClassification",
+           "Gemma3ForCausalLM", "Gemma3TextForSequenceClassification", "BertModel", "BertForMaskedLM", "BertForSequenceClassification",
+           "DebertaV2Model", "DebertaV2ForMaskedLM", "DebertaV2ForSequenceClassification", "ModernBertModel", "ModernBertForMaskedLM",
+           "ModernBertForSequenceClassification"]
+
+
+def make_model(name, dtype):
+    family = max((key for key in CONFIGS if name.startswith(key)), key=len)
+    config = type(CONFIGS[family]).from_dict(CONFIGS[family].to_dict())
+    if "Classification" in name:
+        config.id2label = {0: "no", 1: "maybe", 2: "yes"}
+        config.label2id = {label: index for index, label in config.id2label.items()}
+    torch.manual_seed(3)
+    model = getattr(hf, name)(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+    return model.to(dtype)
+
+
+def output_of(model):
+    ids = torch.arange(3, 27).reshape(2, 12)
+    with torch.no_grad():
+        output = model(input_ids=ids, attention_mask=torch.ones_like(ids))
+    return output.logits if hasattr(output, "logits") else output.last_hidden_state
+
+
+def differences(binary, name, dtype, shard_size, folder):
+    model = make_model(name, dtype)
+    model.save_pretrained(folder / "in", max_shard_size=shard_size)
+    result = subprocess.run([binary, "export", str(folder / "in"), "--to", str(folder / "out"), "--shard-gb", "0.001"],
+                            capture_output=True, text=True)
+    if result.returncode != 0:
+        return [result.stderr.strip()]
+    loaded, info = getattr(hf, name).from_pretrained(folder / "out", dtype=dtype, output_loading_info=True)
+    wrong = [f"{kind}: {sorted(names)[:4]}" for kind, names in info.items() if names]
+    state = loaded.state_dict()
+    wrong += [f"{key} differs" for key, value in model.state_dict().items() if key in state and not torch.equal(value, state[key])]
+    if not torch.equal(output_of(model), output_of(loaded.eval())):
+        wrong.append("logits differ")
+    if loaded.config.id2label != model.config.id2label:
+        wrong.append("labels differ")
+    return wrong
+
+
+def main():
+    binary, wanted, failed = sys.argv[1], sys.argv[2:], 0
+    for name in CLASSES:
+        if wanted and not any(part in name for part in wanted):
+            continue
+        wrong = []
+        for dtype, shard_size in [(torch.float32, "5GB"), (torch.bfloat16, "20KB")]:
+            with tempfile.TemporaryDirectory() as folder:
+                wrong += differences(binary, name, dtype, shard_size, Path(folder))
+        print(f"{name}: {'; '.join(wrong) if wrong else 'equal'}")
+        failed += bool(wrong)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
