@@ -50,7 +50,7 @@ __device__ inline void hold_in_place(V (&values)[kRows][4]) {
   }
 }
 
-// This thread's writes to shared memory so far, for products behind the next barrier.
+// This thread's writes to shared memory so far, for products and the copy engine behind the next barrier.
 __device__ inline void show_to_products() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -58,10 +58,18 @@ __device__ inline void show_to_products() {
 }
 
 #define GRADMILL_FOUR(c, n) "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])
+#define GRADMILL_NEW_FOUR(c, n) "=f"(c[n][0]), "=f"(c[n][1]), "=f"(c[n][2]), "=f"(c[n][3])
 #define GRADMILL_SIXTEEN(c, n) \
   GRADMILL_FOUR(c, n), GRADMILL_FOUR(c, n + 1), GRADMILL_FOUR(c, n + 2), GRADMILL_FOUR(c, n + 3)
+#define GRADMILL_NEW_SIXTEEN(c, n) \
+  GRADMILL_NEW_FOUR(c, n), GRADMILL_NEW_FOUR(c, n + 1), GRADMILL_NEW_FOUR(c, n + 2), GRADMILL_NEW_FOUR(c, n + 3)
 #define GRADMILL_NAMES_16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define GRADMILL_NAMES_32 GRADMILL_NAMES_16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+
+#define GRADMILL_NAMES_64                                                \
+  GRADMILL_NAMES_32                                                      \
+      ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47" \
+      ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 
 // c (64 x 32) = a · bᵀ, or += with kAdd, over 16 columns: rows of a (64) and b (32) as they lie.
 template <class N, bool kAdd>
@@ -78,6 +86,34 @@ __device__ inline void multiply_rows(float (&c)[4][4], uint64_t a, uint64_t b) {
     GRADMILL_MULTIPLY("f16");
   } else {
     GRADMILL_MULTIPLY("bf16");
+  }
+#undef GRADMILL_MULTIPLY
+#endif
+}
+
+// The same for 128 rows of b. Without kAdd, what c held before does not stay in registers.
+template <class N, bool kAdd>
+__device__ inline void multiply_rows(float (&c)[16][4], uint64_t a, uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GRADMILL_MULTIPLY(type, sixteen)                                                  \
+  asm volatile(                                                                           \
+      "{.reg .pred p; setp.ne.b32 p, %66, 0;"                                             \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" GRADMILL_NAMES_64 \
+      "}, %64, %65, p, 1, 1, 0, 0;}"                                                      \
+      : sixteen(c, 0), sixteen(c, 4), sixteen(c, 8), sixteen(c, 12)                       \
+      : "l"(a), "l"(b), "n"(int(kAdd)))
+  if constexpr (std::is_same_v<N, __half>) {
+    if constexpr (kAdd) {
+      GRADMILL_MULTIPLY("f16", GRADMILL_SIXTEEN);
+    } else {
+      GRADMILL_MULTIPLY("f16", GRADMILL_NEW_SIXTEEN);
+    }
+  } else {
+    if constexpr (kAdd) {
+      GRADMILL_MULTIPLY("bf16", GRADMILL_SIXTEEN);
+    } else {
+      GRADMILL_MULTIPLY("bf16", GRADMILL_NEW_SIXTEEN);
+    }
   }
 #undef GRADMILL_MULTIPLY
 #endif
@@ -121,6 +157,9 @@ __device__ inline void multiply_add_transposed(float (&c)[8][4], uint64_t a, uin
 }
 
 #undef GRADMILL_FOUR
+#undef GRADMILL_NEW_FOUR
+#undef GRADMILL_NEW_SIXTEEN
+#undef GRADMILL_NAMES_64
 #undef GRADMILL_SIXTEEN
 #undef GRADMILL_NAMES_16
 #undef GRADMILL_NAMES_32

@@ -5,10 +5,12 @@
 // that passes through shared memory on its way from one product to the next, and results that never depend on order.
 // A tile of 64 x 128 scores takes 256 cycles of the matrix units a product and 512 of the exponential unit: two
 // warpgroups take turns, one multiplies while the other computes weights.
-#include "cuda/hopper.cuh"
 #include "cuda/launch.h"
+#include "cuda/mma.cuh"
 #include "cuda/reduce.cuh"
 #include "cuda/tensor_map.h"
+#include "cuda/tile_copy.cuh"
+#include "cuda/wgmma.cuh"
 #include "ops/attention_hopper.h"
 #include "ops/flash_params.cuh"
 
@@ -24,6 +26,8 @@ constexpr int kHeadDim = 64, kTile = 128, kWarpgroup = 128;
 constexpr int kConsumers = 2, kThreads = (kConsumers + 1) * kWarpgroup;  // one warpgroup starts copies
 constexpr uint32_t kTileBytes = kTile * cuda::kTileRowBytes, kHalfTileBytes = kTileBytes / 2;
 constexpr uint32_t kStatsBytes = 2 * kTile * sizeof(float);
+// Sixteen columns or rows further, in units of 16 bytes.
+constexpr uint64_t kColumnStep = 32 / 16, kRowStep = 2048 / 16;
 constexpr int kConsumerRegisters = 240, kProducerRegisters = 24;
 
 struct Maps {
@@ -91,35 +95,40 @@ constexpr int kKeyStages = 3, kQueryStages = 4;
 
 // d = a · bᵀ over the 64 columns of both tiles.
 template <class N>
-__device__ void multiply_columns(float (&d)[64], uint64_t a, uint64_t b) {
-  cuda::wgmma_begin();
-  cuda::wgmma_tiles_new<N>(d, a, b);
+__device__ void multiply_columns(float (&d)[16][4], uint64_t a, uint64_t b) {
+  cuda::begin_products();
+  cuda::multiply_rows<N, false>(d, a, b);
 #pragma unroll
   for (int k = 1; k < kHeadDim / 16; ++k) {
-    cuda::wgmma_tiles<N>(d, a + k * cuda::kStepAlongColumns, b + k * cuda::kStepAlongColumns);
+    cuda::multiply_rows<N, true>(d, a + k * kColumnStep, b + k * kColumnStep);
   }
-  cuda::wgmma_end();
+  cuda::end_products();
 }
 
 // d += left · tile over the 128 rows of the tile.
 template <class N>
-__device__ void multiply_rows(float (&d)[32], const uint32_t (&left)[kTile / 16][4], uint64_t tile) {
-  cuda::hold_registers(d);
-  cuda::wgmma_begin();
+__device__ void multiply_rows(float (&d)[8][4], const uint32_t (&left)[kTile / 16][4], uint64_t tile) {
+  cuda::hold_in_place(d);
+  cuda::begin_products();
 #pragma unroll
-  for (int s = 0; s < kTile / 16; ++s) cuda::wgmma_left<N>(d, left[s], tile + s * cuda::kStepAlongRows);
-  cuda::wgmma_end();
+  for (int s = 0; s < kTile / 16; ++s) cuda::multiply_add_columns<N>(d, left[s], tile + s * kRowStep);
+  cuda::end_products();
 }
 
 template <class N>
-__device__ void to_left(const float (&d)[64], uint32_t (&left)[kTile / 16][4]) {
+__device__ void to_left(const float (&d)[16][4], uint32_t (&left)[kTile / 16][4]) {
 #pragma unroll
-  for (int s = 0; s < kTile / 16; ++s) cuda::to_left<N>(d, s, left[s]);
+  for (int s = 0; s < kTile / 16; ++s) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      left[s][i] = cuda::pack_pair<N>(d[2 * s + i / 2][i % 2 * 2], d[2 * s + i / 2][i % 2 * 2 + 1]);
+    }
+  }
 }
 
 // scale * d (64 x 64, the warpgroup's) as 16-bit rows of a tile in shared memory; then the engine stores the tile.
 template <class N>
-__device__ void stage_result(const float (&d)[32], float scale, uint32_t tile, int first_row) {
+__device__ void stage_result(const float (&d)[8][4], float scale, uint32_t tile, int first_row) {
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
@@ -127,10 +136,10 @@ __device__ void stage_result(const float (&d)[32], float scale, uint32_t tile, i
     for (int half = 0; half < 2; ++half) {
       const int row = first_row + warp * 16 + lane / 4 + half * 8;
       const uint32_t at = tile + uint32_t(row * cuda::kTileRowBytes + (j ^ row % 8) * 16 + lane % 4 * 4);
-      cuda::store_shared(at, cuda::pack_pair<N>(d[4 * j + 2 * half] * scale, d[4 * j + 2 * half + 1] * scale));
+      cuda::store_shared(at, cuda::pack_pair<N>(d[j][2 * half] * scale, d[j][2 * half + 1] * scale));
     }
   }
-  cuda::fence_for_engine();
+  cuda::show_to_products();
 }
 
 // By shuffle, so that the compiler knows it is the same for a warp and keeps what depends on it in uniform registers.
@@ -160,25 +169,26 @@ __device__ inline void sync_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(k
 // Weights and their gradients of one tile: this thread's scores `s` and the products of v and dout `dp`, while `dp` is
 // still being computed. On the diagonal, keys see only queries from themselves on.
 template <bool kDiagonal>
-__device__ void weigh_queries(uint32_t stats, float scale_log2, int key, int query, float (&s)[64], float (&dp)[64]) {
+__device__ void weigh_queries(uint32_t stats, float scale_log2, int key, int query, float (&s)[16][4],
+                              float (&dp)[16][4]) {
 #pragma unroll
   for (int j = 0; j < kTile / 8; ++j) {
     const float2 lse = cuda::load_shared_pair(stats + uint32_t(8 * j + query) * 4);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const bool hidden = kDiagonal && key + e / 2 * 8 > 8 * j + query + e % 2;
-      const float weight = cuda::exp2_fast(fmaf(s[4 * j + e], scale_log2, -(e % 2 ? lse.y : lse.x)));
-      s[4 * j + e] = hidden ? 0 : weight;
+      const float weight = cuda::exp2_fast(fmaf(s[j][e], scale_log2, -(e % 2 ? lse.y : lse.x)));
+      s[j][e] = hidden ? 0 : weight;
     }
   }
-  cuda::hold_registers(s);  // before the wait, not after it
-  cuda::wgmma_wait<0>();
-  cuda::hold_registers(dp);
+  cuda::hold_in_place(s);  // before the wait, not after it
+  cuda::wait_for_products<0>();
+  cuda::hold_in_place(dp);
 #pragma unroll
   for (int j = 0; j < kTile / 8; ++j) {
     const float2 delta = cuda::load_shared_pair(stats + uint32_t(kTile + 8 * j + query) * 4);
 #pragma unroll
-    for (int e = 0; e < 4; ++e) dp[4 * j + e] = s[4 * j + e] * (dp[4 * j + e] - (e % 2 ? delta.y : delta.x));
+    for (int e = 0; e < 4; ++e) dp[j][e] = s[j][e] * (dp[j][e] - (e % 2 ? delta.y : delta.x));
   }
 }
 
@@ -188,18 +198,18 @@ __device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, con
   const int warpgroup = own_warpgroup(), lane = int(threadIdx.x) % 32;
   // This thread's first key and query of a tile; more keys follow at + 8, queries at + 1 and every + 8.
   const int key = warpgroup * 64 + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, query = lane % 4 * 2;
-  const uint64_t k = cuda::describe_tile(shared.own(0) + warpgroup * kHalfTileBytes);
-  const uint64_t v = cuda::describe_tile(shared.own(1) + warpgroup * kHalfTileBytes);
+  const uint64_t k = cuda::matrix_at(shared.own(0) + warpgroup * kHalfTileBytes);
+  const uint64_t v = cuda::matrix_at(shared.own(1) + warpgroup * kHalfTileBytes);
   const float scale_log2 = p.scale * flash::kLog2E;
-  float s[64], dp[64], dk[32] = {}, dv[32] = {};
+  float s[16][4], dp[16][4], dk[8][4] = {}, dv[8][4] = {};
   uint32_t left[kTile / 16][4], dleft[kTile / 16][4];
   Turn<kKeyStages> turn;
   int diagonal_in = p.causal ? 0 : steps;  // steps until a tile on the diagonal comes
   // The part of a step before its products with queries and dout; its scores have been started.
   const auto weigh = [&] {
-    multiply_columns<N>(dp, v, cuda::describe_tile(shared.tile(turn.stage, 1)));
-    cuda::wgmma_wait<1>();
-    cuda::hold_registers(s);
+    multiply_columns<N>(dp, v, cuda::matrix_at(shared.tile(turn.stage, 1)));
+    cuda::wait_for_products<1>();
+    cuda::hold_in_place(s);
     if (diagonal_in == 0) {
       weigh_queries<true>(shared.stats(turn.stage), scale_log2, key, query, s, dp);
       diagonal_in = steps_a_head;
@@ -214,7 +224,7 @@ __device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, con
   cuda::barrier_wait(shared.own_full(), 0);
   cuda::barrier_wait(shared.full(0), 0);
   turns.wait();
-  multiply_columns<N>(s, k, cuda::describe_tile(shared.tile(0, 0)));
+  multiply_columns<N>(s, k, cuda::matrix_at(shared.tile(0, 0)));
   turns.pass_on();
   weigh();
 #pragma unroll 1
@@ -223,21 +233,21 @@ __device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, con
     turn.advance();
     cuda::barrier_wait(shared.full(turn.stage), turn.parity);
     turns.wait();
-    multiply_rows<N>(dv, left, cuda::describe_tile(shared.tile(done, 1)));
-    multiply_rows<N>(dk, dleft, cuda::describe_tile(shared.tile(done, 0)));
-    multiply_columns<N>(s, k, cuda::describe_tile(shared.tile(turn.stage, 0)));
+    multiply_rows<N>(dv, left, cuda::matrix_at(shared.tile(done, 1)));
+    multiply_rows<N>(dk, dleft, cuda::matrix_at(shared.tile(done, 0)));
+    multiply_columns<N>(s, k, cuda::matrix_at(shared.tile(turn.stage, 0)));
     turns.pass_on();
-    cuda::wgmma_wait<1>();
-    cuda::hold_registers(dk);
-    cuda::hold_registers(dv);
+    cuda::wait_for_products<1>();
+    cuda::hold_in_place(dk);
+    cuda::hold_in_place(dv);
     if (lane == 0) cuda::barrier_arrive(shared.empty(done));
     weigh();
   }
-  multiply_rows<N>(dv, left, cuda::describe_tile(shared.tile(turn.stage, 1)));
-  multiply_rows<N>(dk, dleft, cuda::describe_tile(shared.tile(turn.stage, 0)));
-  cuda::wgmma_wait<0>();
-  cuda::hold_registers(dk);
-  cuda::hold_registers(dv);
+  multiply_rows<N>(dv, left, cuda::matrix_at(shared.tile(turn.stage, 1)));
+  multiply_rows<N>(dk, dleft, cuda::matrix_at(shared.tile(turn.stage, 0)));
+  cuda::wait_for_products<0>();
+  cuda::hold_in_place(dk);
+  cuda::hold_in_place(dv);
   sync_consumers();  // no product reads keys or values any more
   stage_result<N>(dk, p.scale, shared.own(0), warpgroup * 64);
   stage_result<N>(dv, 1, shared.own(1), warpgroup * 64);
@@ -251,18 +261,19 @@ __device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, con
 
 template <bool kDiagonal>
 __device__ void weigh_keys(float scale_log2, int query, int key, const float (&lse)[2], const float (&delta)[2],
-                           float (&s)[64], float (&dp)[64]) {
+                           float (&s)[16][4], float (&dp)[16][4]) {
 #pragma unroll
   for (int i = 0; i < 64; ++i) {
     const bool hidden = kDiagonal && 8 * (i / 4) + key + i % 2 > query + i / 2 % 2 * 8;
-    const float weight = cuda::exp2_fast(fmaf(s[i], scale_log2, -lse[i / 2 % 2]));
-    s[i] = hidden ? 0 : weight;
+    float& score = s[i / 4][i % 4];
+    const float weight = cuda::exp2_fast(fmaf(score, scale_log2, -lse[i / 2 % 2]));
+    score = hidden ? 0 : weight;
   }
-  cuda::hold_registers(s);  // before the wait, not after it
-  cuda::wgmma_wait<0>();
-  cuda::hold_registers(dp);
+  cuda::hold_in_place(s);  // before the wait, not after it
+  cuda::wait_for_products<0>();
+  cuda::hold_in_place(dp);
 #pragma unroll
-  for (int i = 0; i < 64; ++i) s[i] *= dp[i] - delta[i / 2 % 2];
+  for (int i = 0; i < 64; ++i) s[i / 4][i % 4] *= dp[i / 4][i % 4] - delta[i / 2 % 2];
 }
 
 template <class N>
@@ -271,10 +282,10 @@ __device__ void walk_over_keys(const QueryLayout& shared, const Maps& maps, cons
   const int warpgroup = own_warpgroup(), lane = int(threadIdx.x) % 32;
   const int query = warpgroup * 64 + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, key = lane % 4 * 2;
   const float lse[2] = {stats[query], stats[query + 8]}, delta[2] = {stats[kTile + query], stats[kTile + query + 8]};
-  const uint64_t q = cuda::describe_tile(shared.own(0) + warpgroup * kHalfTileBytes);
-  const uint64_t dout = cuda::describe_tile(shared.own(1) + warpgroup * kHalfTileBytes);
+  const uint64_t q = cuda::matrix_at(shared.own(0) + warpgroup * kHalfTileBytes);
+  const uint64_t dout = cuda::matrix_at(shared.own(1) + warpgroup * kHalfTileBytes);
   const float scale_log2 = p.scale * flash::kLog2E;
-  float s[64], dp[64], dq[32] = {};
+  float s[16][4], dp[16][4], dq[8][4] = {};
   uint32_t left[kTile / 16][4];
   Turn<kQueryStages> turn;
   const Turns turns(warpgroup);
@@ -288,11 +299,11 @@ __device__ void walk_over_keys(const QueryLayout& shared, const Maps& maps, cons
     to_left<N>(s, left);
   };
   const auto start = [&] {
-    multiply_columns<N>(s, q, cuda::describe_tile(shared.tile(turn.stage, 0)));
-    multiply_columns<N>(dp, dout, cuda::describe_tile(shared.tile(turn.stage, 1)));
+    multiply_columns<N>(s, q, cuda::matrix_at(shared.tile(turn.stage, 0)));
+    multiply_columns<N>(dp, dout, cuda::matrix_at(shared.tile(turn.stage, 1)));
     turns.pass_on();
-    cuda::wgmma_wait<1>();
-    cuda::hold_registers(s);
+    cuda::wait_for_products<1>();
+    cuda::hold_in_place(s);
   };
   cuda::barrier_wait(shared.own_full(), 0);
   cuda::barrier_wait(shared.full(0), 0);
@@ -305,15 +316,15 @@ __device__ void walk_over_keys(const QueryLayout& shared, const Maps& maps, cons
     turn.advance();
     cuda::barrier_wait(shared.full(turn.stage), turn.parity);
     turns.wait();
-    multiply_rows<N>(dq, left, cuda::describe_tile(shared.tile(done, 0)));
+    multiply_rows<N>(dq, left, cuda::matrix_at(shared.tile(done, 0)));
     start();
-    cuda::hold_registers(dq);
+    cuda::hold_in_place(dq);
     if (lane == 0) cuda::barrier_arrive(shared.empty(done));
     weigh(p.causal && step + 1 == steps);
   }
-  multiply_rows<N>(dq, left, cuda::describe_tile(shared.tile(turn.stage, 0)));
-  cuda::wgmma_wait<0>();
-  cuda::hold_registers(dq);
+  multiply_rows<N>(dq, left, cuda::matrix_at(shared.tile(turn.stage, 0)));
+  cuda::wait_for_products<0>();
+  cuda::hold_in_place(dq);
   sync_consumers();
   stage_result<N>(dq, p.scale, shared.own(0), warpgroup * 64);
   sync_consumers();

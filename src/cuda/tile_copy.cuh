@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hopper's copy engine (compute capability 9.0 and above): tiles between global and shared memory by one thread, and
+// the barriers that tell of their arrival. A tile has 64 columns of 16 bits and lies as the products of cuda/wgmma.cuh
+// read it.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace gradmill::cuda {
+
+inline constexpr int kTileRowBytes = 128;
+
+// --- barriers in shared memory, by their addresses ---
+
+__device__ inline void barrier_init(uint32_t barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+// Makes initialised barriers known to the copy engine.
+__device__ inline void barrier_init_done() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+__device__ inline void barrier_arrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+// Arrives, and says how many bytes copies will bring before the phase ends.
+__device__ inline void barrier_expect(uint32_t barrier, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+// Until the phase of this parity has ended.
+__device__ inline void barrier_wait(uint32_t barrier, uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
+// --- copies by the engine; one thread starts each ---
+
+// The box of a tensor map at (column, row) of its tensor to shared memory.
+__device__ inline void copy_tile(uint32_t to, const CUtensorMap& map, int column, int row, uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+          to),
+      "l"(&map), "r"(column), "r"(row), "r"(barrier)
+      : "memory");
+}
+// Contiguous bytes, a multiple of 16.
+__device__ inline void copy_bytes(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
+}
+// Shared memory to the box of a tensor map. What threads wrote there must be fenced (show_to_products) before.
+__device__ inline void store_tile(const CUtensorMap& map, int column, int row, uint32_t from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(column),
+               "r"(row), "r"(from)
+               : "memory");
+}
+// Until this thread's stores have read their shared memory.
+__device__ inline void wait_for_stores() {
+  asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+// Registers of this warpgroup's threads from now on: the block's warpgroups trade them.
+template <int kRegisters>
+__device__ inline void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ inline void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+}  // namespace gradmill::cuda
