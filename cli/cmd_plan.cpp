@@ -26,7 +26,8 @@ Run add_plan(CLI::App& app) {
     const bool look = *vocab == 0 && !config.data.path.empty();
     CheckedData data{.vocab = *vocab > 0 ? *vocab : kCharacters, .sizes = session_options(config)};
     if (look) data = check_run_data(config);
-    const Transformer model(open_run_model(config, data.task, data.vocab).spec);
+    const RunModel described = open_run_model(config, data.task, data.vocab);
+    const Transformer model(described.spec, described.plan);
     fmt::print("{}", describe(Session::plan(model, data.sizes)));
     return 0;
   };

@@ -14,6 +14,7 @@
 #include "labelled/summary.h"
 #include "train/class_settings.h"
 #include "train/labelled_inference.h"
+#include "train/run_model.h"
 #include "train/run_options.h"
 
 namespace gradmill {
@@ -108,6 +109,14 @@ void LabelledData::read(const RunConfig& config, const RunDataOptions& options) 
   };
   set_ = read_files(config.data.path);
   check_label_kind(config.data, set_);
+  if (config.data.task == "classify" && !reading.labels) {
+    const std::optional<LabelMap> known = labels_of_model(config);
+    const auto names = set_.labels.names();
+    if (known && std::ranges::all_of(names, [&](const std::string& name) { return known->find(name).has_value(); })) {
+      reading.labels = *known;
+      set_ = read_files(config.data.path);
+    }
+  }
   const EncodeSetOptions encoding{.truncation = truncation(config), .num_threads = std::max(1, num_threads_)};
   const Tokenizer& tokenizer = *tokenizer_.tokenizer;
   encoded_ = std::make_unique<EncodedSet>(set_, tokenizer, tokenizer.sequence_template(), encoding);
