@@ -9,6 +9,16 @@
 #include "train/run_options.h"
 
 namespace gradmill::cli {
+namespace {
+
+// A look at the data where it says the sizes, else the vocabulary asked for.
+CheckedData planned_data(const RunConfig& config, int64_t vocab) {
+  constexpr int64_t kCharacters = 65;  // of tiny Shakespeare
+  if (vocab == 0 && !config.data.path.empty()) return check_run_data(config);
+  return {.vocab = vocab > 0 ? vocab : kCharacters, .sizes = session_options(config)};
+}
+
+}  // namespace
 
 Run add_plan(CLI::App& app) {
   const auto request = std::make_shared<ConfigRequest>();
@@ -22,10 +32,7 @@ Run add_plan(CLI::App& app) {
   return [=] {
     if (!device->empty()) request->overrides.push_back("machine.device=" + *device);
     const RunConfig config = load_config(*request).config;
-    constexpr int64_t kCharacters = 65;  // of tiny Shakespeare
-    const bool look = *vocab == 0 && !config.data.path.empty();
-    CheckedData data{.vocab = *vocab > 0 ? *vocab : kCharacters, .sizes = session_options(config)};
-    if (look) data = check_run_data(config);
+    const CheckedData data = planned_data(config, *vocab);
     const RunModel described = open_run_model(config, data.task, data.vocab);
     const Transformer model(described.spec, described.plan);
     fmt::print("{}", describe(Session::plan(model, data.sizes)));

@@ -90,7 +90,7 @@ TEST_F(TrainerTest, ModelsWithoutBiasesAreFilesWithZeros) {
   const auto loss_of = [&](const RunConfig& config) {
     const Transformer model(model_spec(config, data->tokenizer().tokenizer->vocab_size()));
     Session session(model, session_options(config));
-    load_model_tensors(file, model, session.weights().flat_master());
+    load_model_tensors(file, model, HfFamily::gpt2, session.weights().flat_master());
     return evaluate(session, *data, 0).loss();
   };
   EXPECT_EQ(loss_of(with_biases), loss_of(config_));
