@@ -5,20 +5,44 @@
 #include <memory>
 
 #include "commands.h"
+#include "data/file_io.h"
+#include "train/chat_prompt.h"
 #include "train/generator.h"
 #include "train/loaded_run.h"
+#include "train/predictions.h"
 #include "train/stop_signal.h"
 #include "train/text_stream.h"
 
 namespace gradmill::cli {
+namespace {
+
+constexpr int64_t kMostMessages = int64_t{1} << 26;
+
+int eval_labelled(LoadedRun& loaded, const std::string& dataset, bool as_json) {
+  TaskAnswers answers;
+  if (dataset.empty()) {
+    answers = loaded.answer_validation();
+  } else {
+    answers = loaded.answer_set(read_for_evaluation(dataset, loaded.config(), loaded.task()));
+  }
+  const TaskScores scores = score(answers, loaded.task(), {}, loaded.threshold());
+  if (!as_json) fmt::print("{}\n", describe_scores(scores, loaded.task()));
+  fmt::print("{}", scores_json(scores, loaded.step(), static_cast<int64_t>(answers.size())));
+  return 0;
+}
+
+}  // namespace
 
 Run add_eval(CLI::App& app) {
   const auto run = std::make_shared<std::string>();
   const auto dataset = std::make_shared<std::string>();
-  app.add_option("run", *run, "a run folder or a checkpoint")->required();
-  app.add_option("--dataset", *dataset, "other data to evaluate on; all of it is used");
+  const auto as_json = std::make_shared<bool>(false);
+  app.add_option("run", *run, "a run folder, a checkpoint, or a Hugging Face folder")->required();
+  app.add_option("--dataset,--data", *dataset, "other data to evaluate on; all of it is used");
+  app.add_flag("--json", *as_json, "of labelled data: one line of JSON, without the tables");
   return [=] {
     LoadedRun loaded(*run);
+    if (!loaded.task().is_language()) return eval_labelled(loaded, *dataset, *as_json);
     const Evaluation result = dataset->empty() ? loaded.evaluate_validation() : loaded.evaluate_text(*dataset);
     fmt::print("{{\"step\": {}, \"loss\": {:.6f}, \"perplexity\": {:.4f}, \"{}\": {:.4f}, \"tokens\": {}}}\n",
                loaded.step(), result.loss(), std::exp(result.loss()),
@@ -30,12 +54,17 @@ Run add_eval(CLI::App& app) {
 
 Run add_generate(CLI::App& app) {
   struct Options {
-    std::string run, prompt = "\n";
+    std::string run, prompt = "\n", system, messages;
+    bool chat = false;
     GenerateOptions generate{.max_tokens = 500, .sampler = {.temperature = 0.8}};
   };
   const auto options = std::make_shared<Options>();
-  app.add_option("run", options->run, "a run folder or a checkpoint")->required();
-  app.add_option("--prompt", options->prompt, "text to go on from");
+  app.add_option("run", options->run, "a run folder, a checkpoint, a Hugging Face folder or a .gguf file")->required();
+  app.add_option("--prompt", options->prompt, "text to go on from, or what the user says");
+  app.add_flag("--chat", options->chat, "answer the prompt in the form of the tokenizer's chat template");
+  app.add_option("--system", options->system, "with --chat: instructions before it");
+  app.add_option("--messages", options->messages,
+                 "a JSON file with a conversation to answer: [{\"role\": \"user\", \"content\": \"...\"}]");
   app.add_option("--tokens", options->generate.max_tokens, "tokens to write")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -54,9 +83,21 @@ Run add_generate(CLI::App& app) {
     StopSignal::install();
     LoadedRun loaded(options->run);
     const Tokenizer& tokenizer = *loaded.tokenizer().tokenizer;
-    const std::vector<TokenId> prompt = tokenizer.encode(options->prompt).ids;
+    if (!loaded.task().is_language()) {
+      throw usage_error(fmt::format("'{}' answers with labels", options->run), "use 'gradmill predict'");
+    }
     GenerateOptions generating = options->generate;
     generating.stop_token = loaded.end_of_text();
+    std::vector<TokenId> prompt;
+    if (options->chat || !options->messages.empty()) {
+      const std::string messages = options->messages.empty() ? one_turn(options->system, options->prompt)
+                                                             : read_bytes(options->messages, kMostMessages);
+      ChatPrompt conversation = chat_prompt(loaded.tokenizer(), messages);
+      prompt = std::move(conversation.ids);
+      generating.more_stops = std::move(conversation.stops);
+    } else {
+      prompt = tokenizer.encode(options->prompt).ids;
+    }
     TextStream text(tokenizer, prompt);
     generate(loaded.session(), prompt, generating, [&](int32_t token) {
       fmt::print("{}", text.add(token));

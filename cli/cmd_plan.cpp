@@ -23,10 +23,12 @@ Run add_plan(CLI::App& app) {
     if (!device->empty()) request->overrides.push_back("machine.device=" + *device);
     const RunConfig config = load_config(*request).config;
     constexpr int64_t kCharacters = 65;  // of tiny Shakespeare
-    const bool look = *vocab == 0 && !config.data.path.empty();
-    CheckedData data{.vocab = *vocab > 0 ? *vocab : kCharacters, .sizes = session_options(config)};
-    if (look) data = check_run_data(config);
-    const Transformer model(open_run_model(config, data.task, data.vocab).spec);
+    const auto assumed = [&] {
+      return CheckedData{.vocab = *vocab > 0 ? *vocab : kCharacters, .task = {}, .sizes = session_options(config)};
+    };
+    const CheckedData data = *vocab == 0 && !config.data.path.empty() ? check_run_data(config) : assumed();
+    const RunModel described = open_run_model(config, data.task, data.vocab);
+    const Transformer model(described.spec, described.plan);
     fmt::print("{}", describe(Session::plan(model, data.sizes)));
     return 0;
   };

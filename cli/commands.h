@@ -13,6 +13,7 @@ using Run = std::function<int()>;
 Run add_train(CLI::App& app);
 Run add_eval(CLI::App& app);
 Run add_generate(CLI::App& app);
+Run add_predict(CLI::App& app);
 Run add_export(CLI::App& app);
 Run add_compare(CLI::App& app);
 Run add_config(CLI::App& app);
@@ -32,9 +33,10 @@ struct Command {
 };
 
 inline constexpr Command kCommands[] = {
-    {"train", "train a character language model", add_train},
-    {"eval", "the loss of a trained model on its validation text or another", add_eval},
-    {"generate", "write text with a trained model", add_generate},
+    {"train", "train or fine-tune a model on texts, instructions or labelled data", add_train},
+    {"eval", "how good a trained model is on its validation data or other", add_eval},
+    {"generate", "write text with a trained model, or answer in a chat", add_generate},
+    {"predict", "classes and probabilities, or numbers, for texts and pairs", add_predict},
     {"export", "a model for transformers or llama.cpp", add_export},
     {"compare", "tell two runs apart: settings, metrics, curves", add_compare},
     {"config", "the settings of a run, and where they come from", add_config},

@@ -3,6 +3,9 @@
 
 #include <memory>
 
+#include "adapters/merge.h"
+#include "adapters/peft_folder.h"
+#include "data/file_io.h"
 #include "hf/export.h"
 #include "hf/gguf_export.h"
 #include "hf/gguf_model.h"
@@ -24,7 +27,50 @@ struct Origin {
   // A checkpoint's averages lie in its state file.
   std::unique_ptr<Checkpoint> checkpoint;
   std::unique_ptr<Transformer> model;
+  std::unique_ptr<LoadedRun> adapted;  // adapters beside their base
 };
+
+// A parameter is asked for in parts, and merged as a whole.
+ParamSource::Fetch fetch_merged(LoadedRun& run) {
+  struct Cache {
+    ParamId id = kNoParam;
+    std::vector<float> values;
+  };
+  return [&run, cache = std::make_shared<Cache>()](ParamId id, int64_t begin, int64_t end) {
+    if (cache->id != id) {
+      Session& session = run.session();
+      session.write_weights(
+          [&](ExecContext& ctx, Weights& weights) { cache->values = merged_values(ctx, weights, id); });
+      cache->id = id;
+    }
+    const ParamSpec& spec = run.model().params().spec(id);
+    const int64_t cols = spec.is_matrix() ? spec.cols : 1;
+    return std::vector<float>(cache->values.begin() + begin * cols, cache->values.begin() + end * cols);
+  };
+}
+
+Origin open_adapted(const fs::path& path, const Checkpoint& checkpoint) {
+  Origin origin;
+  origin.adapted = std::make_unique<LoadedRun>(path, LoadedRun::Precision::exact);
+  const RunModel& described = origin.adapted->described();
+  origin.config = *described.hf;
+  origin.files = companion_files(checkpoint.folder(), origin.config);
+  origin.tensors = std::make_unique<ParamSource>(origin.adapted->model(), described.family,
+                                                 fetch_merged(*origin.adapted), described.weights.get());
+  return origin;
+}
+
+std::string export_adapters(const ExportRequest& request) {
+  LoadedRun run(request.from, LoadedRun::Precision::exact);
+  const RunModel& described = run.described();
+  if (!described.adapter) {
+    throw usage_error(fmt::format("'{}' has no adapters", request.from.string()), "use --format hf");
+  }
+  const Session::HostState state = run.session().host_state();
+  write_peft_folder(request.to, *described.adapter, described.family, run.model(), state.masters);
+  for (const CheckpointText& file : run.tokenizer().files) write_whole_file(request.to / file.name, file.content);
+  return fmt::format("adapters of {} in {}", described.hf->architecture, request.to.string());
+}
 
 Origin open_gguf(const fs::path& path) {
   Origin origin;
@@ -49,6 +95,7 @@ Origin open_folder(const fs::path& folder) {
 // Averages, where a run keeps them, are what it is judged by.
 Origin open_run(const fs::path& path) {
   auto checkpoint = std::make_unique<Checkpoint>(open_checkpoint(path));
+  if (checkpoint->contains(kAdapterFile)) return open_adapted(path, *checkpoint);
   Origin origin = open_folder(checkpoint->folder());
   const SafeTensors& state = checkpoint->tensors(kStateFile);
   if (!state.contains(Session::kAverageName)) return origin;
@@ -91,8 +138,9 @@ GgmlType gguf_dtype(const std::string& name) {
 }  // namespace
 
 std::string export_model_to(const ExportRequest& request) {
+  if (request.format == "peft") return export_adapters(request);
   if (request.format != "hf" && request.format != "gguf") {
-    throw usage_error(fmt::format("format '{}'", request.format), "it is hf or gguf");
+    throw usage_error(fmt::format("format '{}'", request.format), "it is hf, gguf or peft");
   }
   const bool gguf = request.format == "gguf";
   const GgmlType type = gguf ? gguf_dtype(request.dtype) : GgmlType::f16;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trained or downloaded model for others: as a Hugging Face folder, or as a GGUF file.
+// A trained or downloaded model for others: as a Hugging Face folder, a GGUF file, or adapters for PEFT.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace gradmill {
 struct ExportRequest {
   std::filesystem::path from;  // a run folder (its best checkpoint), a checkpoint, a model folder or a .gguf file
   std::filesystem::path to;
-  std::string format = "hf";   // or gguf
+  std::string format = "hf";   // with adapters merged; or gguf; or peft: adapters alone
   std::string dtype = "auto";  // auto, f32, bf16, f16; for gguf q8_0, too
   uint64_t shard_bytes = 5'000'000'000;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/generator.h"
 
+#include <algorithm>
+
 namespace gradmill {
 
 std::vector<int32_t> generate(Session& session, std::span<const int32_t> prompt, const GenerateOptions& options,
@@ -10,6 +12,7 @@ std::vector<int32_t> generate(Session& session, std::span<const int32_t> prompt,
     const auto logits = i == 0 ? session.start_generation(prompt) : session.continue_generation(tokens.back());
     const int32_t token = sample_token(logits, options.sampler, i);
     if (token == options.stop_token) break;
+    if (std::find(options.more_stops.begin(), options.more_stops.end(), token) != options.more_stops.end()) break;
     tokens.push_back(token);
     if (on_token && !on_token(tokens.back())) break;
   }

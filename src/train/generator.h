@@ -15,7 +15,8 @@ namespace gradmill {
 struct GenerateOptions {
   int64_t max_tokens = 500;
   SamplerOptions sampler;
-  std::optional<int32_t> stop_token;  // ends the text, and is no part of it
+  std::optional<int32_t> stop_token;     // ends the text, and is no part of it
+  std::vector<int32_t> more_stops = {};  // so does each of these
 };
 
 // The new tokens, without the prompt. on_token, if given, sees each as soon as it is drawn; after it returns false no

@@ -14,6 +14,7 @@
 #include "labelled/summary.h"
 #include "train/class_settings.h"
 #include "train/labelled_inference.h"
+#include "train/run_model.h"
 #include "train/run_options.h"
 
 namespace gradmill {
@@ -29,7 +30,8 @@ std::string hash_of(std::initializer_list<const LabelledSet*> sets) {
   for (const LabelledSet* set : sets) {
     for (const std::string& name : set->labels.names()) hash.add(name + "\n");
     for (const LabelledExample& example : set->examples) {
-      hash.add(fmt::format("{} {} {} {}\n", example.first.size(), example.second.size(), example.label, example.target));
+      hash.add(
+          fmt::format("{} {} {} {}\n", example.first.size(), example.second.size(), example.label, example.target));
       hash.add(example.first);
       hash.add(example.second);
     }
@@ -108,6 +110,14 @@ void LabelledData::read(const RunConfig& config, const RunDataOptions& options) 
   };
   set_ = read_files(config.data.path);
   check_label_kind(config.data, set_);
+  if (config.data.task == "classify" && !reading.labels) {
+    const std::optional<LabelMap> known = labels_of_model(config);
+    const auto names = set_.labels.names();
+    if (known && std::ranges::all_of(names, [&](const std::string& name) { return known->find(name).has_value(); })) {
+      reading.labels = *known;
+      set_ = read_files(config.data.path);
+    }
+  }
   const EncodeSetOptions encoding{.truncation = truncation(config), .num_threads = std::max(1, num_threads_)};
   const Tokenizer& tokenizer = *tokenizer_.tokenizer;
   encoded_ = std::make_unique<EncodedSet>(set_, tokenizer, tokenizer.sequence_template(), encoding);
@@ -123,7 +133,8 @@ void LabelledData::read(const RunConfig& config, const RunDataOptions& options) 
 }
 
 Split LabelledData::split(const RunConfig& config) const {
-  if (validation_read_) return {.train = all_examples(*encoded_), .validation = all_examples(*validation_encoded_), .test = {}};
+  if (validation_read_)
+    return {.train = all_examples(*encoded_), .validation = all_examples(*validation_encoded_), .test = {}};
   const double held_out = config.data.validation_fraction;
   const SplitFractions fractions{.train = 1 - held_out, .validation = held_out, .test = 0};
   std::vector<int32_t> classes = set_.classes();

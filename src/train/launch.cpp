@@ -45,7 +45,8 @@ Prepared prepare(const LaunchOptions& options) {
 
 int dry_run(const LoadedConfig& config) {
   const CheckedData data = check_run_data(config.config);
-  const Transformer model(open_run_model(config.config, data.task, data.vocab).spec);
+  const RunModel described = open_run_model(config.config, data.task, data.vocab);
+  const Transformer model(described.spec, described.plan);
   fmt::print("{}\n{}", effective_yaml(config, true), describe(Session::plan(model, data.sizes)));
   return 0;
 }

@@ -7,6 +7,7 @@
 #include "config/loader.h"
 #include "data/char_vocab.h"
 #include "data/corpus.h"
+#include "train/labelled_data.h"
 #include "train/model_folder.h"
 #include "train/packed_validation.h"
 #include "train/run_folder.h"
@@ -25,6 +26,26 @@ RunConfig read_config(const std::filesystem::path& path) {
 RunTokenizer read_tokenizer(const Checkpoint& checkpoint, const TrainState& state, const RunConfig& config) {
   if (!state.vocabulary.empty()) return char_run_tokenizer(state.vocabulary);
   return open_run_tokenizer(config.data.tokenizer == "byte" ? "byte" : checkpoint.folder().string());
+}
+
+// A model that no run of ours made: what its files say, with rows that are not too long for a first try.
+RunConfig config_of_model(const std::filesystem::path& path) {
+  constexpr int64_t kRows = 2048, kLabelledRows = 512;
+  RunConfig config;
+  config.model.path = path.string();
+  const HfConfig hf = open_model_config(path);
+  const bool classifier = hf.spec.head == HeadKind::classifier;
+  if (classifier) config.data.task = hf.spec.labels == 1 ? "regress" : "classify";
+  config.model.context = std::min(hf.spec.max_positions, classifier ? kLabelledRows : kRows);
+  config.training.batch_size = 1;
+  return config;
+}
+
+RunTask task_of_model(const RunConfig& config) {
+  if (!config.data.is_labelled()) return {};
+  const HfConfig hf = open_model_config(config.model.path);
+  if (hf.spec.labels == 1) return {.kind = RunTask::Kind::numbers};
+  return {.kind = RunTask::Kind::classes, .labels = LabelMap(hf.labels)};
 }
 
 RunTask task_of(const TrainState& state) {
@@ -48,17 +69,45 @@ Checkpoint open_checkpoint(const std::filesystem::path& path) {
   return has_best && best != newest->step() ? store.open(best) : std::move(*newest);
 }
 
-LoadedRun::LoadedRun(const std::filesystem::path& path) : config_(read_config(path)) {
+LoadedRun::LoadedRun(const std::filesystem::path& path, Precision precision) {
+  if (is_model_path(path)) {
+    open_model(path);
+  } else {
+    open_run(path, precision);
+  }
+}
+
+void LoadedRun::make_session() {
+  model_ = std::make_unique<Transformer>(described_.spec, described_.plan);
+  SessionOptions options = session_options(config_);
+  if (!task_.is_language()) set_inference_sizes(options, config_.model.context);
+  session_ = std::make_unique<Session>(*model_, options);
+  load_first_weights(described_, *model_, *session_, [](const std::string&) {});
+}
+
+void LoadedRun::open_model(const std::filesystem::path& path) {
+  config_ = config_of_model(path);
+  tokenizer_ = open_run_tokenizer(path.string());
+  task_ = task_of_model(config_);
+  described_ = open_run_model(config_, task_, tokenizer_.tokenizer->vocab_size());
+  make_session();
+}
+
+void LoadedRun::open_run(const std::filesystem::path& path, Precision precision) {
+  config_ = read_config(path);
+  if (precision == Precision::exact) {
+    config_.model.load_in = "bf16";
+    config_.machine.device = "cpu";
+    config_.machine.dtype = "fp32";
+  }
   const Checkpoint checkpoint = open_checkpoint(path);
   state_ = state_from_json(checkpoint.state_json());
   tokenizer_ = read_tokenizer(checkpoint, state_, config_);
   task_ = task_of(state_);
-  const RunModel described = open_run_model(config_, task_, tokenizer_.tokenizer->vocab_size());
-  model_ = std::make_unique<Transformer>(described.spec);
-  SessionOptions options = session_options(config_);
-  if (!task_.is_language()) set_inference_sizes(options, config_.model.context);
-  session_ = std::make_unique<Session>(*model_, options);
-  load_session(checkpoint, *model_, described.family, *session_, progress_of(state_));
+  described_ = open_saved_model(config_, task_, tokenizer_.tokenizer->vocab_size(), checkpoint);
+  check_same_base(state_, described_);
+  make_session();
+  load_session(checkpoint, *model_, described_, *session_, progress_of(state_));
   // Averages, where a run keeps them, are what it is judged by.
   if (session_->has_average()) session_->exchange_average();
 }

@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint.h"
 #include "train/evaluation.h"
 #include "train/labelled_inference.h"
+#include "train/run_model.h"
 #include "train/run_tokenizer.h"
 #include "train/session.h"
 #include "train/train_state.h"
@@ -19,8 +20,11 @@ Checkpoint open_checkpoint(const std::filesystem::path& path);
 
 class LoadedRun {
  public:
-  // A run folder (its best checkpoint, or the newest where no evaluation chose one) or one checkpoint.
-  explicit LoadedRun(const std::filesystem::path& path);
+  // A run folder (its best checkpoint, or the newest where no evaluation chose one), one checkpoint, or a model that
+  // comes from elsewhere: a Hugging Face folder or a .gguf file.
+  // `exact` computes on the CPU, in fp32, beside an unquantised base: for exports.
+  enum class Precision : uint8_t { as_trained, exact };
+  explicit LoadedRun(const std::filesystem::path& path, Precision precision = Precision::as_trained);
 
   int64_t step() const { return state_.step; }
   // As the checkpoint keeps it, wherever the one is that the run was started with.
@@ -42,11 +46,19 @@ class LoadedRun {
   // On all of other data: a text by name or path, or, after training on tokens, what data.path takes.
   Evaluation evaluate_text(const std::string& dataset);
 
+  const Transformer& model() const { return *model_; }
+  const RunModel& described() const { return described_; }
+
  private:
+  void open_run(const std::filesystem::path& path, Precision precision);
+  void open_model(const std::filesystem::path& path);
+  void make_session();
+
   RunConfig config_;
   TrainState state_;
   RunTokenizer tokenizer_;
   RunTask task_;
+  RunModel described_;
   std::unique_ptr<Transformer> model_;
   std::unique_ptr<Session> session_;
 };

@@ -4,6 +4,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "adapters/peft_folder.h"
+#include "core/error.h"
+
 namespace gradmill {
 namespace {
 
@@ -109,10 +112,29 @@ void load_model_tensors(const SafeTensors& file, const Transformer& model, HfFam
   });
 }
 
-void load_session(const Checkpoint& checkpoint, const Transformer& model, HfFamily family, Session& session,
+CheckpointFile weights_file(const RunModel& described, const Transformer& model, const TensorView& masters) {
+  if (described.adapter) return {kAdapterFile, adapter_tensors(described.family, model, masters)};
+  return {kModelFile, model_tensors(model, described.family, masters)};
+}
+
+std::string adapter_json(const RunModel& described) {
+  return adapter_config_json(*described.adapter, described.family == HfFamily::gpt2);
+}
+
+void check_same_base(const TrainState& saved, const RunModel& described) {
+  if (saved.base_hash == described.base_hash) return;
+  throw data_error("these adapters were trained beside other weights than those that model.path has now",
+                   "name the folder or file that the run was started with as model.path");
+}
+
+void load_session(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described, Session& session,
                   const Session::Progress& progress) {
   const Session::HostState state = session.host_state(false);
-  load_model_tensors(checkpoint.tensors(kModelFile), model, family, state.masters);
+  if (described.adapter) {
+    load_adapter_tensors(checkpoint.tensors(kAdapterFile), described.family, model, state.masters);
+  } else {
+    load_model_tensors(checkpoint.tensors(kModelFile), model, described.family, state.masters);
+  }
   const SafeTensors& file = checkpoint.tensors(kStateFile);
   for (const Session::StateTensor& tensor : state.optimizer) {
     if (tensor.name == Session::kAverageName && !file.contains(tensor.name)) {

@@ -9,7 +9,8 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/safetensors_writer.h"
 #include "models/hf_names.h"
-#include "train/run_data.h"
+#include "checkpoint/store.h"
+#include "train/run_model.h"
 #include "train/session.h"
 #include "train/train_state.h"
 
@@ -20,13 +21,18 @@ inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kStateFile = "state.safetensors";
 
 HfFamily family_of(const TransformerSpec& spec);
+// What a checkpoint holds of the weights: all of them, or what PEFT would keep beside a base.
+CheckpointFile weights_file(const RunModel& described, const Transformer& model, const TensorView& masters);
+std::string adapter_json(const RunModel& described);
+// Throws a data error where adapters were trained beside other weights than those of the run's model now.
+void check_same_base(const TrainState& saved, const RunModel& described);
 // Views of the flat masters, which lie in host memory; fused parameters appear as the several tensors they are there.
 std::vector<NamedTensor> model_tensors(const Transformer& model, HfFamily family, const TensorView& masters);
 // Into the masters. Throws a data error that names a tensor that is missing or has another shape.
 void load_model_tensors(const SafeTensors& file, const Transformer& model, HfFamily family, const TensorView& masters);
 // Weights, moments and averages of a checkpoint into a session that stands at `progress`. A checkpoint without averages
 // gives them its weights to start from.
-void load_session(const Checkpoint& checkpoint, const Transformer& model, HfFamily family, Session& session,
+void load_session(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described, Session& session,
                   const Session::Progress& progress);
 inline Session::Progress progress_of(const TrainState& state) {
   return {state.updates, state.loss_scale, state.scale_streak};

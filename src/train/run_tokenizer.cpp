@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_tokenizer.h"
 
+#include <unistd.h>
+
 #include <array>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "data/char_vocab.h"
 #include "data/file_io.h"
 #include "data/sha256.h"
+#include "hf/gguf_model.h"
 #include "tokenizer/plain_tokenizers.h"
 
 namespace gradmill {
@@ -97,6 +101,27 @@ std::vector<CheckpointText> byte_files(const Tokenizer& bytes) {
   return {{"tokenizer.json", json.dump(2) + "\n"}, {"tokenizer_config.json", config.dump(2) + "\n"}};
 }
 
+// Its tokenizer as files in a folder of their own, which goes with `keeper`.
+fs::path unpack_gguf(const fs::path& path, std::shared_ptr<const void>& keeper) {
+  const GgufModel model(path);
+  const GgufTokenizer tokenizer = gguf_tokenizer(model.file());
+  if (tokenizer.json.empty()) {
+    throw data_error(fmt::format("'{}' has no tokenizer", path.string()), "name one with data.tokenizer");
+  }
+  std::string folder = (fs::temp_directory_path() / "gradmill-tokenizer-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) {
+    throw data_error(fmt::format("cannot make a folder in '{}'", fs::temp_directory_path().string()),
+                     "set TMPDIR to one that can be written");
+  }
+  keeper = std::shared_ptr<const void>(nullptr, [folder](const void*) {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+  });
+  write_whole_file(fs::path(folder) / "tokenizer.json", tokenizer.json);
+  write_whole_file(fs::path(folder) / "tokenizer_config.json", tokenizer.config_json);
+  return folder;
+}
+
 }  // namespace
 
 RunTokenizer char_run_tokenizer(std::string_view text) {
@@ -112,9 +137,10 @@ RunTokenizer open_run_tokenizer(const std::string& name) {
     result.tokenizer = std::make_shared<ByteTokenizer>();
     result.files = byte_files(*result.tokenizer);
   } else {
-    static_cast<CorpusTokenizer&>(result) = open_corpus_tokenizer(name);
-    result.files = read_files(name);
-    result.folder = folder_of(name);
+    const fs::path path = fs::path(name).extension() == ".gguf" ? unpack_gguf(name, result.unpacked) : fs::path(name);
+    static_cast<CorpusTokenizer&>(result) = open_corpus_tokenizer(path);
+    result.files = read_files(path);
+    result.folder = folder_of(path);
   }
   result.hash = hash_of(result.files);
   return result;

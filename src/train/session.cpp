@@ -164,9 +164,8 @@ MemoryPlan Session::run_on_paper() {
       if (ctx_.ledger != nullptr) update_ops();
     });
   });
-  run(Phase::eval, [&] {
-    run_all(eval_inputs_, options_.eval_tokens > 0, [&](const Inputs& inputs) { eval_ops(inputs); });
-  });
+  run(Phase::eval,
+      [&] { run_all(eval_inputs_, options_.eval_tokens > 0, [&](const Inputs& inputs) { eval_ops(inputs); }); });
   run(Phase::diagnose, [&] { find_non_finite_activation(); });
   if (model_.spec().head == HeadKind::causal_lm) {
     run(Phase::generate, [&] {
@@ -244,10 +243,10 @@ Pass Session::make_pass(const Inputs& inputs, bool train) {
           .class_weights = class_weights_};
 }
 
-void Session::begin_step(int64_t step, float lr, double num_targets, float loss_limit) {
+void Session::begin_weighted_step(int64_t step, float lr, double weight_sum, float loss_limit) {
   step_inputs_.step = static_cast<uint32_t>(step);
   step_inputs_.lr = lr;
-  step_inputs_.inv_targets = num_targets > 0 ? static_cast<float>(1.0 / num_targets) : 0.0f;
+  step_inputs_.inv_targets = weight_sum > 0 ? static_cast<float>(1.0 / weight_sum) : 0.0f;
   step_inputs_.loss_limit = loss_limit;
   upload_value<StepInputs>(ctx_.scalars, step_inputs_);
   grads_->begin_step();

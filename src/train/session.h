@@ -83,12 +83,19 @@ class Session {
   ExecContext& context() { return ctx_; }
   const SessionOptions& options() const { return options_; }
   Weights& weights() { return *weights_; }
+  // For who fills weights from files, and refreshes what follows from them: with room for what that takes. Averages
+  // start from the result.
+  void write_weights(const std::function<void(ExecContext&, Weights&)>& fill);
   const Gradients& gradients() const { return *grads_; }
 
   // A training step: begin_step, train_micro for every micro-batch, end_step. A mean loss above `loss_limit` gates the
   // update, like one that is not finite.
-  void begin_step(int64_t step, float lr, double num_targets,
-                  float loss_limit = std::numeric_limits<float>::infinity());
+  void begin_step(int64_t step, float lr, int64_t num_targets,
+                  float loss_limit = std::numeric_limits<float>::infinity()) {
+    begin_weighted_step(step, lr, double(num_targets), loss_limit);
+  }
+  // The same where targets weigh differently: the loss is divided by the sum of their weights.
+  void begin_weighted_step(int64_t step, float lr, double weight_sum, float loss_limit);
   void train_micro(const MicroBatch& batch);
   struct StepResult {
     double loss_sum = 0;  // over the step's targets

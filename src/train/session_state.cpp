@@ -16,6 +16,13 @@ void Session::exchange_average() {
   num_cached_ = 0;
 }
 
+void Session::write_weights(const std::function<void(ExecContext&, Weights&)>& fill) {
+  enter(Phase::train);
+  fill(ctx_, *weights_);
+  if (has_average()) copy_on_device(ctx_, average_, weights_->flat_master());
+  num_cached_ = 0;
+}
+
 Session::HostState Session::host_state(bool with_values) {
   HostState state;
   std::vector<StateTensor> tensors = {{"masters", weights_->flat_master()},

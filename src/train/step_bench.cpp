@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/rng.h"
+#include "train/run_model.h"
 #include "train/run_options.h"
 
 namespace gradmill {
@@ -58,13 +59,35 @@ std::vector<int32_t> random_tokens(int64_t vocab) {
   return tokens;
 }
 
+// What the settings' task would be with data: two classes, or one number.
+RunTask bench_task(const RunConfig& config) {
+  if (config.data.task == "classify") return {.kind = RunTask::Kind::classes, .labels = LabelMap({"no", "yes"})};
+  if (config.data.task == "regress") return {.kind = RunTask::Kind::numbers};
+  return {};
+}
+
+// Sequences with labels in place of next tokens.
+void set_labels(StepBatch& batch, const RunTask& task) {
+  if (task.is_language()) return;
+  batch.num_tokens = batch.num_targets;
+  batch.num_targets = 0;
+  for (MicroBatch& micro : batch.micro) {
+    micro.targets.assign(micro.cu_seqlens.size() - 1, 0);
+    for (size_t s = 0; s < micro.targets.size(); s += 2) micro.targets[s] = task.num_outputs() > 1 ? 1 : 0;
+    micro.num_targets = micro.num_seqs;
+    batch.num_targets += micro.num_seqs;
+  }
+}
+
 // Submits steps one ahead of their results, as training does, and notes when each one ended.
 class StepTimer {
  public:
-  StepTimer(Session& session, TrainLoader& loader) : session_(session), loader_(loader) {}
+  StepTimer(Session& session, TrainLoader& loader, const RunTask& task)
+      : session_(session), loader_(loader), task_(task) {}
 
   void submit(int64_t step) {
-    const StepBatch batch = loader_.next();
+    StepBatch batch = loader_.next();
+    set_labels(batch, task_);
     session_.begin_step(step, 1e-3f, batch.num_targets);
     for (const MicroBatch& micro : batch.micro) session_.train_micro(micro);
     pending_.push_back(session_.submit_step());
@@ -85,6 +108,7 @@ class StepTimer {
  private:
   Session& session_;
   TrainLoader& loader_;
+  const RunTask& task_;
   std::vector<Runtime::Read> pending_;
   int64_t targets_ = 1;
 };
@@ -108,18 +132,20 @@ std::vector<std::string> bench_case_names() {
 
 StepBenchResult bench_steps(const RunConfig& config, int64_t vocab, const StepBenchOptions& bench) {
   const int64_t steps = bench.steps;
-  const std::vector<int32_t> tokens = random_tokens(vocab);
+  const RunTask task = bench_task(config);
+  const RunModel described = open_run_model(config, task, vocab);
+  const std::vector<int32_t> tokens = random_tokens(described.spec.vocab);
   StepBenchResult result;
   SessionOptions options = session_options(config);
   options.note = [&](const std::string& line) { result.notes.push_back(line); };
   bench.adjust(options);
   result.ledger = Ledger(bench.by_shape);
-  const Transformer model(model_spec(config, vocab));
+  const Transformer model(described.spec, described.plan);
   Session session(model, options);
   LoaderOptions loading = loader_options(config);
   if (options.device.kind == DeviceKind::cpu) loading.num_threads = 0;
   TrainLoader loader(tokens, loading);
-  StepTimer timer(session, loader);
+  StepTimer timer(session, loader, task);
   const size_t ahead = options.device.kind == DeviceKind::cpu ? 0 : 1;
   // The last results come in faster than steps take, for nothing is submitted between them: one more step, not counted.
   const int64_t extra = bench.profile ? 0 : static_cast<int64_t>(ahead);

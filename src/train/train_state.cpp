@@ -37,6 +37,7 @@ void visit_fields(State& state, Visit&& visit) {
   visit("vocabulary", state.vocabulary);
   visit("tokenizer_hash", state.tokenizer_hash, kMayBeMissing);
   visit("data_place", state.data_place, kMayBeMissing);
+  visit("base_hash", state.base_hash, kMayBeMissing);
   visit("task", state.task, kMayBeMissing);
   visit("labels", state.labels, kMayBeMissing);
   visit("threshold", state.threshold, kMayBeMissing);

@@ -21,7 +21,7 @@ Trainer::Trainer(const RunConfig& config, std::unique_ptr<RunData> data)
       data_(std::move(data)),
       length_(run_length(config, data_->steps_per_epoch())),
       run_model_(open_run_model(config, data_->task(), data_->tokenizer().tokenizer->vocab_size())),
-      model_(run_model_.spec),
+      model_(run_model_.spec, run_model_.plan),
       session_(model_, make_session_options()),
       metric_(metric_name(config)),
       schedule_(make_schedule(config, length_.total_steps)),
@@ -31,6 +31,8 @@ Trainer::Trainer(const RunConfig& config, std::unique_ptr<RunData> data)
                      length_.steps_per_epoch),
       save_interval_(config.checkpoint.every_steps, config.checkpoint.every_epochs, config.checkpoint.every_minutes,
                      length_.steps_per_epoch) {
+  load_first_weights(run_model_, model_, session_, [this](const std::string& line) { early_notes_.push_back(line); });
+  state_.base_hash = run_model_.base_hash;
   state_.seed = static_cast<uint64_t>(config.training.seed);
   state_.data_hash = data_->hash();
   state_.vocabulary = data_->tokenizer().characters;
@@ -109,7 +111,7 @@ void Trainer::submit_step() {
   for (const std::string& line : source_notes_.take()) services_.note(line);
   step.lr = static_cast<float>(double(schedule_.at(step.batch.step)) * state_.lr_factor);
   step.loss_limit = guard_.loss_limit(state_);
-  session_.begin_step(step.batch.step, step.lr, step.batch.divisor(), step.loss_limit);
+  session_.begin_weighted_step(step.batch.step, step.lr, step.batch.divisor(), step.loss_limit);
   for (const MicroBatch& micro : step.batch.micro) session_.train_micro(micro);
   step.result = session_.submit_step();
   submitted_ = step.batch.step + 1;

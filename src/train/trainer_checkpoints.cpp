@@ -2,6 +2,7 @@
 // Trainer: saving, resuming, going back.
 #include <algorithm>
 
+#include "adapters/peft_folder.h"
 #include "train/model_folder.h"
 #include "train/trainer.h"
 
@@ -15,10 +16,11 @@ void Trainer::save() {
   for (const Session::StateTensor& tensor : values.optimizer) state_file.tensors.push_back({tensor.name, tensor.view});
   CheckpointWrite write;
   write.step = state_.step;
-  write.files = {{kModelFile, model_tensors(model_, run_model_.family, values.masters)}, std::move(state_file)};
+  write.files = {weights_file(run_model_, model_, values.masters), std::move(state_file)};
   const RunTokenizer& tokenizer = data_->tokenizer();
   write.texts = tokenizer.files;
   write.texts.push_back({"config.json", run_model_.config_json(end_of_text(tokenizer, config_.data))});
+  if (run_model_.adapter) write.texts.push_back({kAdapterConfigFile, adapter_json(run_model_)});
   write.texts.push_back({"run.yaml", services_.config_yaml});
   write.state_json = to_json(state_);
   try {
@@ -35,7 +37,7 @@ void Trainer::save() {
 
 void Trainer::restore(const Checkpoint& checkpoint) {
   state_ = state_from_json(checkpoint.state_json());
-  load_session(checkpoint, model_, run_model_.family, session_, progress_of(state_));
+  load_session(checkpoint, model_, run_model_, session_, progress_of(state_));
 }
 
 void Trainer::check_same_tokenizer(const TrainState& saved) const {
@@ -60,6 +62,7 @@ void Trainer::check_same_tokenizer(const TrainState& saved) const {
 void Trainer::resume(const Checkpoint& checkpoint) {
   const TrainState saved = state_from_json(checkpoint.state_json());
   check_same_tokenizer(saved);
+  check_same_base(saved, run_model_);
   if (saved.task != state_.task || saved.labels != state_.labels) {
     throw data_error("this run was trained for another task, or for other classes",
                      "resume with the same data.task and data.labels, or start a new run");
@@ -85,7 +88,7 @@ void Trainer::restore_best() {
   if (!state_.stopped_early || services_.store == nullptr || !config_.checkpoint.keep_best ||
       state_.best_step == state_.step)
     return;
-  load_session(services_.store->open(state_.best_step), model_, run_model_.family, session_, progress_of(state_));
+  load_session(services_.store->open(state_.best_step), model_, run_model_, session_, progress_of(state_));
   services_.note(fmt::format("stopped early: no better {} for {} evaluations; back to the best, step {}", metric_,
                              state_.evals_since_best, state_.best_step));
 }

@@ -37,7 +37,7 @@ TEST(ConfigMistakes, FiveMistakesAreFiveLines) {
                           "did you mean 'training.steps'?"});
   expect_parts(lines[1], {file + ":3: ", "training.batch_size is 'many'", "a whole number between 1 and"});
   expect_parts(lines[2],
-               {file + ":4: ", "unknown section 'optimiser'", "sections: data, model", "did you mean 'optimizer'?"});
+               {file + ":4: ", "unknown section 'optimiser'", "sections: data, augment, model", "did you mean 'optimizer'?"});
   expect_parts(lines[3], {file + ":8: ", "model.dropout is '1.5'", "a number between 0 and 0.95"});
   expect_parts(lines[4], {"command line: ", "schedule.name is 'cosin'", "one of constant, linear, cosine, wsd",
                           "did you mean 'cosine'?"});
