@@ -15,7 +15,7 @@ namespace {
 CheckedData planned_data(const RunConfig& config, int64_t vocab) {
   constexpr int64_t kCharacters = 65;  // of tiny Shakespeare
   if (vocab == 0 && !config.data.path.empty()) return check_run_data(config);
-  return {.vocab = vocab > 0 ? vocab : kCharacters, .sizes = session_options(config)};
+  return {.vocab = vocab > 0 ? vocab : kCharacters, .task = task_without_data(config), .sizes = session_options(config)};
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ struct DataConfig {
     field("label_column", &label_column, "classify, regress: the column of the class or the number",
           anything().or_unset("label, labels or score"));
     field("group_column", &group_column,
-          "classify, regress: records with the same value here stay on one side of the split", anything().or_unset("none"));
+          "classify, regress: records with the same value here stay on one side of the split",
+          anything().or_unset("none"));
     field("labels", &labels, "classify: the classes in the order of their ids, with commas between them",
           anything().or_unset("the model's if they fit, or the sorted labels of the data"));
     field("class_weights", &class_weights,

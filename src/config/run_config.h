@@ -37,7 +37,8 @@ struct ModelConfig {
     field("kv_heads", &kv_heads, "key and value heads", between(0, 4096).or_unset("as many as heads"));
     field("width", &width, "width of the residual stream", between(1, 1 << 20));
     field("mlp_width", &mlp_width, "width of the MLP", between(0, 1 << 22).or_unset("the style's usual"));
-    field("context", &context, "tokens a prediction can look back on; of labelled data, the longest sequence", between(1, 1 << 24));
+    field("context", &context, "tokens a prediction can look back on; of labelled data, the longest sequence",
+          between(1, 1 << 24));
     field("dropout", &dropout, "dropout probability", between(0, 0.95));
     field("bias", &bias, "biases of gpt2's projections and LayerNorms; the other styles have what is theirs",
           anything());
@@ -61,7 +62,8 @@ struct TrainingConfig {
     field("batch_size", &batch_size, "sequences per step", between(1, 1 << 24));
     field("micro_batch_size", &micro_batch_size, "sequences computed at once",
           between(0, 1 << 24).or_unset("the whole batch"));
-    field("micro_tokens", &micro_tokens, "labelled data: tokens computed at once, of at most micro_batch_size sequences",
+    field("micro_tokens", &micro_tokens,
+          "labelled data: tokens computed at once, of at most micro_batch_size sequences",
           between(0, 1 << 30).or_unset("so many that nearly every batch fits"));
     field("seed", &seed, "seed of weights, batches, dropout and samples", at_least(0));
     field("nan_patience", &nan_patience, "bad steps in a row (not finite, or a spike) before the run rolls back",

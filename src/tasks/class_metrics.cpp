@@ -106,14 +106,14 @@ std::string describe(const ClassReport& report, std::span<const std::string> nam
   const size_t width = width_of(names, std::string_view("weighted mean").size());
   std::string text = fmt::format("{:<{}}  precision   recall       F1  support\n", "", width);
   const auto line = [&](const std::string& name, const ClassScores& scores) {
-    text += fmt::format("{:<{}}     {:.4f}   {:.4f}   {:.4f}  {:>7}\n", shortened(name, width), width,
-                        scores.precision, scores.recall, scores.f1, scores.support);
+    text += fmt::format("{:<{}}     {:.4f}   {:.4f}   {:.4f}  {:>7}\n", shortened(name, width), width, scores.precision,
+                        scores.recall, scores.f1, scores.support);
   };
   for (size_t k = 0; k < report.classes.size(); ++k) line(names[k], report.classes[k]);
   line("macro mean", report.macro);
   line("weighted mean", report.weighted);
-  return text + fmt::format("accuracy {:.4f}   micro F1 {:.4f}   MCC {:.4f}\n", report.accuracy, report.micro_f1,
-                            report.mcc);
+  return text +
+         fmt::format("accuracy {:.4f}   micro F1 {:.4f}   MCC {:.4f}\n", report.accuracy, report.micro_f1, report.mcc);
 }
 
 std::string describe(const ConfusionMatrix& matrix, std::span<const std::string> names) {
@@ -122,7 +122,9 @@ std::string describe(const ConfusionMatrix& matrix, std::span<const std::string>
     return fmt::format("confusion matrix of {} classes: too wide to show\n", matrix.num_classes());
   }
   const size_t width = width_of(names, std::string_view("class \\ decision").size());
-  const auto cell = [&](int32_t k) { return std::max<size_t>(7, std::min<size_t>(names[static_cast<size_t>(k)].size(), 12)); };
+  const auto cell = [&](int32_t k) {
+    return std::max<size_t>(7, std::min<size_t>(names[static_cast<size_t>(k)].size(), 12));
+  };
   std::string text = fmt::format("{:<{}}", "class \\ decision", width);
   const auto classes = static_cast<int32_t>(matrix.num_classes());
   for (int32_t k = 0; k < classes; ++k) {

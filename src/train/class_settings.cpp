@@ -88,7 +88,8 @@ void check_label_kind(const DataConfig& config, const LabelledSet& set) {
 
 std::optional<Augmenter> make_augmenter(const RunConfig& config, const Tokenizer& tokenizer) {
   constexpr std::array<std::string_view, 2> kMask{"[MASK]", "<mask>"}, kUnknown{"[UNK]", "<unk>"};
-  constexpr std::array<std::string_view, 8> kKept{"[CLS]", "[SEP]", "[PAD]", "[MASK]", "<s>", "</s>", "<pad>", "<mask>"};
+  constexpr std::array<std::string_view, 8> kKept{"[CLS]", "[SEP]", "[PAD]", "[MASK]",
+                                                  "<s>",   "</s>",  "<pad>", "<mask>"};
   const AugmentConfig& augment = config.augment;
   if (!augment.on()) return std::nullopt;
   AugmentOptions options{.synonyms = augment.synonyms,

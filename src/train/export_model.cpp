@@ -39,7 +39,8 @@ ParamSource::Fetch fetch_merged(LoadedRun& run) {
   return [&run, cache = std::make_shared<Cache>()](ParamId id, int64_t begin, int64_t end) {
     if (cache->id != id) {
       Session& session = run.session();
-      session.write_weights([&](ExecContext& ctx, Weights& weights) { cache->values = merged_values(ctx, weights, id); });
+      session.write_weights(
+          [&](ExecContext& ctx, Weights& weights) { cache->values = merged_values(ctx, weights, id); });
       cache->id = id;
     }
     const ParamSpec& spec = run.model().params().spec(id);

@@ -30,7 +30,8 @@ std::string hash_of(std::initializer_list<const LabelledSet*> sets) {
   for (const LabelledSet* set : sets) {
     for (const std::string& name : set->labels.names()) hash.add(name + "\n");
     for (const LabelledExample& example : set->examples) {
-      hash.add(fmt::format("{} {} {} {}\n", example.first.size(), example.second.size(), example.label, example.target));
+      hash.add(
+          fmt::format("{} {} {} {}\n", example.first.size(), example.second.size(), example.label, example.target));
       hash.add(example.first);
       hash.add(example.second);
     }
@@ -132,7 +133,8 @@ void LabelledData::read(const RunConfig& config, const RunDataOptions& options) 
 }
 
 Split LabelledData::split(const RunConfig& config) const {
-  if (validation_read_) return {.train = all_examples(*encoded_), .validation = all_examples(*validation_encoded_), .test = {}};
+  if (validation_read_)
+    return {.train = all_examples(*encoded_), .validation = all_examples(*validation_encoded_), .test = {}};
   const double held_out = config.data.validation_fraction;
   const SplitFractions fractions{.train = 1 - held_out, .validation = held_out, .test = 0};
   std::vector<int32_t> classes = set_.classes();

@@ -45,8 +45,7 @@ Truncation truncation(const RunConfig& config) {
 EncodedSet encode_set(const LabelledSet& set, const RunTokenizer& tokenizer, const RunConfig& config) {
   const Tokenizer& words = *tokenizer.tokenizer;
   const int threads = std::max(1, num_loader_threads(config.data));
-  return EncodedSet(set, words, words.sequence_template(),
-                    {.truncation = truncation(config), .num_threads = threads});
+  return EncodedSet(set, words, words.sequence_template(), {.truncation = truncation(config), .num_threads = threads});
 }
 
 std::vector<int32_t> all_examples(const EncodedSet& set) {
@@ -64,8 +63,8 @@ void set_inference_sizes(SessionOptions& options, int64_t context) {
   options.eval_tokens = std::max(context, std::min(kMostTokens, kMostSeqs * context));
 }
 
-TaskAnswers answer_examples(Session& session, const RunTask& task, const EncodedSet& set,
-                            std::vector<int32_t> examples, const std::function<bool()>& stop_requested) {
+TaskAnswers answer_examples(Session& session, const RunTask& task, const EncodedSet& set, std::vector<int32_t> examples,
+                            const std::function<bool()>& stop_requested) {
   const SessionOptions& sizes = session.options();
   // In the order of lengths, batches take few rows that nobody needs.
   const LabelledBatches batches(set, examples,

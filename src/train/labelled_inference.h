@@ -19,8 +19,8 @@ std::vector<int32_t> all_examples(const EncodedSet& set);
 // Sizes of a session that only answers, with sequences of up to `context` tokens.
 void set_inference_sizes(SessionOptions& options, int64_t context);
 // The answers come in the order of `examples`. The session has the sizes above.
-TaskAnswers answer_examples(Session& session, const RunTask& task, const EncodedSet& set,
-                            std::vector<int32_t> examples,
-                            const std::function<bool()>& stop_requested = [] { return false; });
+TaskAnswers answer_examples(
+    Session& session, const RunTask& task, const EncodedSet& set, std::vector<int32_t> examples,
+    const std::function<bool()>& stop_requested = [] { return false; });
 
 }  // namespace gradmill

@@ -29,7 +29,8 @@ std::string class_json(const LabelMap& labels, std::span<const float> probabilit
   };
   std::string all;
   for (int32_t k = 0; k < labels.size(); ++k) {
-    all += fmt::format("{}{}: {}", k == 0 ? "" : ", ", text(labels.name(k)), number(probabilities[static_cast<size_t>(k)]));
+    all += fmt::format("{}{}: {}", k == 0 ? "" : ", ", text(labels.name(k)),
+                       number(probabilities[static_cast<size_t>(k)]));
   }
   return fmt::format("{{\"label\": {}, \"probability\": {}, \"probabilities\": {{{}}}}}\n", text(labels.name(decision)),
                      number(probabilities[static_cast<size_t>(decision)]), all);

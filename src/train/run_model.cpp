@@ -125,9 +125,8 @@ AdapterConfig adapter_config(const RunConfig& config, const RunTask& task) {
 void save_new_pooler(AdapterConfig& adapter, const RunModel& model, const Transformer& base) {
   if (model.weights == nullptr) return;
   const WeightMap map = map_weights(*model.weights, model.family, base, true);
-  const bool is_new = std::any_of(map.fresh.begin(), map.fresh.end(), [&](ParamId id) {
-    return base.params().spec(id).name.starts_with("pooler.");
-  });
+  const bool is_new = std::any_of(map.fresh.begin(), map.fresh.end(),
+                                  [&](ParamId id) { return base.params().spec(id).name.starts_with("pooler."); });
   const bool listed = std::find(adapter.modules_to_save.begin(), adapter.modules_to_save.end(), "pooler") !=
                       adapter.modules_to_save.end();
   if (is_new && !listed) adapter.modules_to_save.emplace_back("pooler");

@@ -41,7 +41,8 @@ std::string run_header(Trainer& trainer, const RunConfig& config, const std::str
                       double(trainer.session().memory_plan().slab_bytes()) / (1 << 20));
   const bool labelled = config.data.is_labelled();
   text += fmt::format("training  {} steps of {}{}, {:.2f} epochs\n", trainer.length().total_steps,
-                      config.training.batch_size, labelled ? " examples" : fmt::format(" x {} tokens", config.model.context),
+                      config.training.batch_size,
+                      labelled ? " examples" : fmt::format(" x {} tokens", config.model.context),
                       trainer.length().epoch_of(trainer.length().total_steps));
   return text + fmt::format("run       {}\n", folder);
 }

@@ -164,9 +164,8 @@ MemoryPlan Session::run_on_paper() {
       if (ctx_.ledger != nullptr) update_ops();
     });
   });
-  run(Phase::eval, [&] {
-    run_all(eval_inputs_, options_.eval_tokens > 0, [&](const Inputs& inputs) { eval_ops(inputs); });
-  });
+  run(Phase::eval,
+      [&] { run_all(eval_inputs_, options_.eval_tokens > 0, [&](const Inputs& inputs) { eval_ops(inputs); }); });
   run(Phase::diagnose, [&] { find_non_finite_activation(); });
   if (model_.spec().head == HeadKind::causal_lm) {
     run(Phase::generate, [&] {

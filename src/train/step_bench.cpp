@@ -59,13 +59,6 @@ std::vector<int32_t> random_tokens(int64_t vocab) {
   return tokens;
 }
 
-// What the settings' task would be with data: two classes, or one number.
-RunTask bench_task(const RunConfig& config) {
-  if (config.data.task == "classify") return {.kind = RunTask::Kind::classes, .labels = LabelMap({"no", "yes"})};
-  if (config.data.task == "regress") return {.kind = RunTask::Kind::numbers};
-  return {};
-}
-
 // Sequences with labels in place of next tokens.
 void set_labels(StepBatch& batch, const RunTask& task) {
   if (task.is_language()) return;
@@ -132,7 +125,7 @@ std::vector<std::string> bench_case_names() {
 
 StepBenchResult bench_steps(const RunConfig& config, int64_t vocab, const StepBenchOptions& bench) {
   const int64_t steps = bench.steps;
-  const RunTask task = bench_task(config);
+  const RunTask task = task_without_data(config);
   const RunModel described = open_run_model(config, task, vocab);
   const std::vector<int32_t> tokens = random_tokens(described.spec.vocab);
   StepBenchResult result;

@@ -55,17 +55,13 @@ TaskScores score_classes(const TaskAnswers& answers, std::span<const float> clas
                          std::optional<double> threshold) {
   const std::vector<float> probabilities = answers.probabilities();
   TaskScores scores{.loss = mean_class_loss(answers, class_weights)};
-  scores.confusion.emplace(answers.num_outputs, answers.classes,
-                           decide(probabilities, answers.num_outputs, threshold));
+  scores.confusion.emplace(answers.num_outputs, answers.classes, decide(probabilities, answers.num_outputs, threshold));
   scores.report = class_report(*scores.confusion);
   const ClassReport& report = *scores.report;
   const bool binary = answers.num_outputs == 2;
-  scores.values = {{"accuracy", report.accuracy},
-                   {"f1", binary ? report.classes[1].f1 : report.macro.f1},
-                   {"macro_f1", report.macro.f1},
-                   {"micro_f1", report.micro_f1},
-                   {"mcc", report.mcc},
-                   {"auroc", area(answers, probabilities)}};
+  scores.values = {{"accuracy", report.accuracy}, {"f1", binary ? report.classes[1].f1 : report.macro.f1},
+                   {"macro_f1", report.macro.f1}, {"micro_f1", report.micro_f1},
+                   {"mcc", report.mcc},           {"auroc", area(answers, probabilities)}};
   return scores;
 }
 

@@ -31,8 +31,9 @@ struct TaskAnswers {
   // Softmax of the logits.
   std::vector<float> probabilities() const;
 };
-TaskAnswers answer(Session& session, const RunTask& task, const VisitBatches& batches,
-                   const std::function<bool()>& stop_requested = [] { return false; });
+TaskAnswers answer(
+    Session& session, const RunTask& task, const VisitBatches& batches,
+    const std::function<bool()>& stop_requested = [] { return false; });
 
 // The likeliest class, or of two the second from the threshold on.
 std::vector<int32_t> decide(std::span<const float> probabilities, int64_t num_classes,

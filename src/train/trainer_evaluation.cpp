@@ -43,7 +43,8 @@ Trainer::Judged Trainer::evaluate_weights(bool last) {
   const TaskAnswers answers = answer(session_, task, batches, services_.stop_requested);
   if (answers.stopped) throw Interrupted{};
   TaskScores scores = score(answers, task, session_.options().class_weights);
-  Judged result{.loss = scores.loss, .metric = scores.value(metric_), .values = std::move(scores.values), .threshold = {}};
+  Judged result{
+      .loss = scores.loss, .metric = scores.value(metric_), .values = std::move(scores.values), .threshold = {}};
   if (last && config_.eval.threshold != "none") {
     result.threshold = tune_threshold(answers, threshold_goal(config_.eval.threshold));
   }
@@ -52,7 +53,7 @@ Trainer::Judged Trainer::evaluate_weights(bool last) {
 
 bool Trainer::take_if_best(const Judged& result) {
   const bool larger = larger_is_better(metric_);
-  const double before = metric_ == "loss" ? state_.best_loss
+  const double before = metric_ == "loss"   ? state_.best_loss
                         : state_.best_value ? *state_.best_value
                                             : (larger ? -1 : 1) * std::numeric_limits<double>::infinity();
   const double gain = larger ? result.metric - before : before - result.metric;

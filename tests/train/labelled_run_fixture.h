@@ -44,7 +44,8 @@ class LabelledRunTest : public TrainerTest {
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
 
   static std::string sentence(int64_t i, int64_t seed) {
-    static const std::vector<std::string> words = {"the", "miller", "grinds", "corn", "while", "water", "turns", "mill"};
+    static const std::vector<std::string> words = {"the",   "miller", "grinds", "corn",
+                                                   "while", "water",  "turns",  "mill"};
     std::string text;
     for (int64_t word = 0; word < 3 + (i * 7 + seed) % 9; ++word) {
       text += words[static_cast<size_t>((i * i + word * (1 + seed) + seed) % 8)] + " ";

@@ -151,6 +151,57 @@ TEST_F(LabelledRunTest, GoesOnFromAFolder) {
   EXPECT_EQ(after.outcome.validation_values, before.outcome.validation_values);
 }
 
+// Adapters and a head beside a frozen base, which may be quantised: they learn, resume to the bit, and merge.
+TEST_F(LabelledRunTest, AdaptersBesideAFrozenBase) {
+  config_.training.epochs = 1;
+  const int64_t context = config_.model.context;
+  run("base");
+  replace_config("base");
+  export_model_to({.from = folder_.path() / "base", .to = folder_.path() / "folder"});
+  const std::string base_bytes = read_bytes(folder_.path() / "folder" / "model.safetensors", kWholeFile);
+  config_.model = ModelConfig();
+  config_.model.path = path("folder");
+  config_.model.context = context;
+  config_.data.tokenizer.clear();
+  config_.optimizer.lr = 5e-3;
+  config_.training.epochs = 6;
+  struct Case {
+    const char *name, *kind, *load_in;
+  };
+  for (const Case& one : {Case{"lora", "lora", "bf16"}, Case{"dora", "dora", "bf16"}, Case{"nf4", "lora", "nf4"}}) {
+    SCOPED_TRACE(one.name);
+    const std::string name = one.name;
+    config_.adapter.kind = one.kind;
+    config_.adapter.rank = 4;
+    config_.adapter.dropout = config_.adapter.kind == "dora" ? 0 : 0.05;
+    config_.model.load_in = one.load_in;
+    const Run whole = run(name);
+    EXPECT_GT(value(whole.recorder.evals.back(), "accuracy"), 0.5);  // chance is a third
+    const Run first = run(name + "-cut", false, 20);
+    const Run second = run(name + "-cut", true);
+    expect_same_bits(second.weights, whole.weights, name);
+    EXPECT_EQ(second.outcome.validation_values, whole.outcome.validation_values);
+
+    const std::filesystem::path checkpoint = CheckpointStore(folder_.path() / name).newest()->folder();
+    EXPECT_TRUE(std::filesystem::exists(checkpoint / "adapter_config.json"));
+    EXPECT_FALSE(std::filesystem::exists(checkpoint / "model.safetensors"));
+    replace_config(name);
+    LoadedRun loaded(checkpoint);
+    const LabelledSet texts = read_unlabelled(path("validation.jsonl"), loaded.config());
+    const TaskAnswers answers = loaded.answer_set(texts);
+    export_model_to({.from = checkpoint, .to = folder_.path() / (name + "-peft"), .format = "peft"});
+    EXPECT_TRUE(std::filesystem::exists(folder_.path() / (name + "-peft") / "adapter_model.safetensors"));
+    export_model_to({.from = checkpoint, .to = folder_.path() / (name + "-merged")});
+    LoadedRun merged(folder_.path() / (name + "-merged"));
+    // Merged into the base as it is in its files, not as it was quantised.
+    if (name != "nf4") expect_near_logits(merged.answer_set(texts).logits, answers.logits);
+  }
+  EXPECT_EQ(read_bytes(folder_.path() / "folder" / "model.safetensors", kWholeFile), base_bytes);
+  // Another base than the one they were trained beside.
+  folder_.write("folder/model.safetensors", base_bytes + " ");
+  EXPECT_THROW(LoadedRun(folder_.path() / "lora"), Error);
+}
+
 TEST_F(LabelledRunTest, AThresholdIsTunedAndKept) {
   std::string lines;
   for (int i = 0; i < 200; ++i) {
@@ -179,7 +230,7 @@ TEST_F(LabelledRunTest, RefusesWhatDoesNotFit) {
   config_.data.class_weights = "running:x";
   fails_with("NAME:WEIGHT");
   config_.data.class_weights = "running:1";
-  fails_with("standing");
+  fails_with("burning");
   config_.data.class_weights.clear();
   config_.data.labels = "running,standing";
   fails_with("burning");
