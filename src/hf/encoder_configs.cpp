@@ -109,6 +109,7 @@ void read_deberta(const ConfigReader& reader, HfConfig& config) {
   same("pooler_hidden_size", spec.width);
   if (spec.width % spec.heads == 0) same("attention_head_size", spec.width / spec.heads);
   reader.choice("pooler_hidden_act", "gelu", {"gelu"});
+  reader.require_flag("legacy", true, true);  // which form a masked-LM head has
   read_bert_dropout(reader, "cls_dropout", config);
   config.dropout.pooler = reader.probability("pooler_dropout", 0);
 }

@@ -210,6 +210,7 @@ TEST(HfConfig, RefusesWhatChangesTheMaths) {
   expect(kDeberta, R"({"pos_att_type":"p2p"})", "pos_att_type");
   expect(kDeberta, R"({"relative_attention":null})", "relative_attention is not given");
   expect(kDeberta, R"({"embedding_size":16})", "embedding_size");
+  expect(kDeberta, R"({"legacy":false})", "legacy");
   expect(kModernBert, R"({"tie_word_embeddings":false})", "tie_word_embeddings");
   expect(kModernBert, R"({"local_attention":1})", "local_attention");
 }
