@@ -133,6 +133,8 @@ void read_modernbert(const ConfigReader& reader, HfConfig& config) {
   spec.mlp_bias = reader.flag("mlp_bias", false);
   spec.causal = false;
   reader.require_flag("tie_word_embeddings", true, true);
+  // transformers would scale the layers with a window, too.
+  reader.require_absent("rope_scaling", "rope_parameters, by type of layer");
   read_rope(reader,
             {.theta = "global_rope_theta",
              .local_theta = "local_rope_theta",
