@@ -36,7 +36,9 @@ void read_silu(const ConfigReader& reader, TransformerSpec& spec) {
 void read_qwen_window(const ConfigReader& reader, TransformerSpec& spec) {
   const bool on = reader.flag("use_sliding_window", false);
   const int64_t first = reader.whole("max_window_layers", 28, 0);
-  const int64_t window = on ? reader.whole("sliding_window", 4096, 0) : 0;
+  // null is no window; without the key it is the class's.
+  const int64_t usual = reader.object().contains("sliding_window") ? 0 : 4096;
+  const int64_t window = on ? reader.whole("sliding_window", usual, 0) : 0;
   std::vector<bool> local(static_cast<size_t>(spec.layers));
   for (int64_t layer = 0; window > 0 && layer < spec.layers; ++layer)
     local[static_cast<size_t>(layer)] = layer >= first;
@@ -162,7 +164,8 @@ void read_gemma3(const ConfigReader& reader, HfConfig& config) {
   std::vector<bool> local;
   for (int64_t layer = 0; layer < spec.layers; ++layer) local.push_back((layer + 1) % pattern != 0);
   spec.local_layers = read_layer_types(reader, spec.layers, std::move(local));
-  spec.window = reader.size("sliding_window", 4096);
+  const bool named = reader.object().contains("sliding_window");
+  spec.window = reader.size("sliding_window", named ? std::nullopt : std::optional<int64_t>(4096));
   config.dropout.attention = reader.probability("attention_dropout", 0);
 }
 

@@ -109,6 +109,7 @@ void read_deberta(const ConfigReader& reader, HfConfig& config) {
   same("pooler_hidden_size", spec.width);
   if (spec.width % spec.heads == 0) same("attention_head_size", spec.width / spec.heads);
   reader.choice("pooler_hidden_act", "gelu", {"gelu"});
+  reader.require_flag("legacy", true, true);  // which form a masked-LM head has
   read_bert_dropout(reader, "cls_dropout", config);
   config.dropout.pooler = reader.probability("pooler_dropout", 0);
 }
@@ -132,6 +133,8 @@ void read_modernbert(const ConfigReader& reader, HfConfig& config) {
   spec.mlp_bias = reader.flag("mlp_bias", false);
   spec.causal = false;
   reader.require_flag("tie_word_embeddings", true, true);
+  // transformers would scale the layers with a window, too.
+  reader.require_absent("rope_scaling", "rope_parameters, by type of layer");
   read_rope(reader,
             {.theta = "global_rope_theta",
              .local_theta = "local_rope_theta",

@@ -44,6 +44,11 @@ std::string saved_name(const std::string& name, const HfConfig& config) {
   return name;
 }
 
+// Its text part is a model of its own, and leaves the rest behind.
+bool is_multimodal(const HfConfig& config) {
+  return !config.source.empty() && nlohmann::json::parse(config.source).value("model_type", "") == "gemma3";
+}
+
 void append_rows(OutputFile& file, std::span<const float> values, DType dtype, std::vector<std::byte>& buffer) {
   buffer.resize(values.size() * size_of(dtype));
   narrow(values, dtype, buffer.data());
@@ -151,26 +156,26 @@ std::vector<int64_t> ExportTensor::dims() const {
   return result;
 }
 
-std::vector<ExportTensor> export_tensors(const TensorSource& source, const HfConfig& config, bool keep_extra,
+std::vector<ExportTensor> export_tensors(const TensorSource& source, const HfConfig& config, const TensorSource* origin,
                                          std::optional<DType> dtype) {
   const Transformer model(config.spec);
-  const HfFamily family = config.family;
-  const WeightMap map = map_weights(source, family, model, false);
+  const WeightMap map = map_weights(source, config.family, model, false);
   std::vector<ExportTensor> tensors;
-  const auto add = [&](const std::string& name, size_t index, bool turned) {
-    const DType stored = source.tensors()[index].dtype.value_or(DType::fp32);
-    tensors.push_back({saved_name(name, config), &source, index, turned, dtype.value_or(stored)});
+  const auto add = [&](const std::string& name, const TensorSource& from, size_t index, bool turned) {
+    const DType stored = from.tensors()[index].dtype.value_or(DType::fp32);
+    tensors.push_back({saved_name(name, config), &from, index, turned, dtype.value_or(stored)});
   };
   for (ParamId id = 0; id < model.params().size(); ++id) {
-    const std::vector<HfTensor> names = hf_tensors(family, model, id);
+    const std::vector<HfTensor> names = hf_tensors(config.family, model, id);
     const std::vector<WeightPart>& parts = map.parts[static_cast<size_t>(id)];
     for (size_t i = 0; i < parts.size(); ++i) {
-      add(names[i].name, parts[i].source, parts[i].transposed != names[i].transposed);
+      add(names[i].name, source, parts[i].source, parts[i].transposed != names[i].transposed);
     }
   }
-  for (const std::string& name : map.extra) {
-    const size_t index = *source.find(name);
-    if (keep_extra && source.tensors()[index].readable) add(name, index, false);
+  if (origin == nullptr || is_multimodal(config)) return tensors;
+  for (const std::string& name : map_weights(*origin, config.family, model, true).extra) {
+    const size_t index = *origin->find(name);
+    if (origin->tensors()[index].readable) add(name, *origin, index, false);
   }
   return tensors;
 }
@@ -189,8 +194,9 @@ std::vector<ExportFile> companion_files(const fs::path& folder, const HfConfig& 
 }
 
 void export_model(const fs::path& folder, const TensorSource& source, const HfConfig& config,
-                  const std::vector<ExportFile>& files, bool keep_extra, const ExportOptions& options, FileOps& ops) {
-  const std::vector<ExportTensor> tensors = export_tensors(source, config, keep_extra, options.dtype);
+                  const std::vector<ExportFile>& files, const TensorSource* origin, const ExportOptions& options,
+                  FileOps& ops) {
+  const std::vector<ExportTensor> tensors = export_tensors(source, config, origin, options.dtype);
   FreshTarget target(ops, folder, FreshTarget::Kind::folder);
   write_text(ops, target.path() / "config.json", write_model_config(config, main_dtype(tensors)));
   for (const ExportFile& file : files) {

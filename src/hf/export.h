@@ -34,9 +34,10 @@ struct ExportOptions {
   uint64_t shard_bytes = 5'000'000'000;
 };
 
-// The model's tensors under the names that its class saves them with. With `keep_extra`, those that gradmill has no use
-// for (the pooler of an encoder that embeds) come along.
-std::vector<ExportTensor> export_tensors(const TensorSource& source, const HfConfig& config, bool keep_extra,
+// The model's tensors under the names that its class saves them with, and, of `origin`, those that gradmill has no use
+// for (the pooler of an encoder that embeds). The origin is what the model was loaded from, or the source itself, and
+// null where it had another head.
+std::vector<ExportTensor> export_tensors(const TensorSource& source, const HfConfig& config, const TensorSource* origin,
                                          std::optional<DType> dtype = std::nullopt);
 
 // Everything in a folder that belongs to the model beside config and weights: tokenizer, generation config, the layout
@@ -47,7 +48,7 @@ std::vector<ExportFile> companion_files(const std::filesystem::path& folder, con
 // not at all; one that holds something already is refused. Throws FileError, usage_error, and data_error for a weight
 // that is not finite.
 void export_model(const std::filesystem::path& folder, const TensorSource& source, const HfConfig& config,
-                  const std::vector<ExportFile>& files, bool keep_extra, const ExportOptions& options = {},
+                  const std::vector<ExportFile>& files, const TensorSource* origin, const ExportOptions& options = {},
                   FileOps& ops = real_file_ops());
 
 }  // namespace gradmill

@@ -181,7 +181,7 @@ void export_gguf(const std::filesystem::path& path, const TensorSource& source, 
   metadata.add_whole("general.file_type", file_type(options.type));
   if (options.type == GgmlType::q8_0) metadata.add_whole("general.quantization_version", 2);
   add_tokenizer_metadata(metadata, config, files);
-  const std::vector<ExportTensor> tensors = export_tensors(source, config, false);
+  const std::vector<ExportTensor> tensors = export_tensors(source, config, nullptr);
   std::vector<Entry> entries;
   const bool llama3 = config.spec.rope_scaling.kind == RopeScalingKind::llama3;
   if (llama3) entries.push_back({.name = "rope_freqs.weight", .dims = {config.spec.head_dim / 2}});

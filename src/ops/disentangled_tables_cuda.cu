@@ -112,8 +112,9 @@ void disentangled_attention_backward(ExecContext& ctx, const DisentangledAttenti
         ctx, {flash::padding_of(args.dq, end), flash::padding_of(args.dk, end), flash::padding_of(args.dv, end)});
   }
   const int64_t rows = content.lse.numel();
-  const TensorView delta(workspace.data, DType::fp32, {rows});
-  const TensorView partials(workspace.ptr<float>() + rows, DType::fp32, {workspace.numel() - rows});
+  // Partial sums first: they are stored in pairs, and the number of rows may be odd.
+  const TensorView partials(workspace.data, DType::fp32, {workspace.numel() - rows});
+  const TensorView delta(workspace.ptr<float>() + partials.numel(), DType::fp32, {rows});
   if (content.q.rows() > 0 && content.seq.max_seqs > 0) {
     flash::sum_outputs<T>(ctx, {content, args.dout, args.dq, args.dk, args.dv}, delta);
     bool done = false;

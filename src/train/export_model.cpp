@@ -8,9 +8,8 @@
 #include "data/file_io.h"
 #include "hf/export.h"
 #include "hf/gguf_export.h"
-#include "hf/gguf_model.h"
 #include "hf/load_weights.h"
-#include "hf/model_folder.h"
+#include "hf/open_model.h"
 #include "train/loaded_run.h"
 #include "train/model_folder.h"
 
@@ -19,12 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What is exported, and what its tensors are read from.
-struct Origin {
-  HfConfig config;
-  std::vector<ExportFile> files;
-  std::unique_ptr<TensorSource> tensors;
-  // A checkpoint's averages lie in its state file.
+// What is exported. A checkpoint's averages lie in its state file, so that stays open.
+struct Origin : OpenedModel {
   std::unique_ptr<Checkpoint> checkpoint;
   std::unique_ptr<Transformer> model;
   std::unique_ptr<LoadedRun> adapted;  // adapters beside their base
@@ -72,31 +67,11 @@ std::string export_adapters(const ExportRequest& request) {
   return fmt::format("adapters of {} in {}", described.hf->architecture, request.to.string());
 }
 
-Origin open_gguf(const fs::path& path) {
-  Origin origin;
-  auto model = std::make_unique<GgufModel>(path);
-  const GgufTokenizer tokenizer = gguf_tokenizer(model->file());
-  if (!tokenizer.json.empty()) {
-    origin.files = {{"tokenizer.json", tokenizer.json}, {"tokenizer_config.json", tokenizer.config_json}};
-  }
-  origin.config = model->config();
-  origin.tensors = std::move(model);
-  return origin;
-}
-
-Origin open_folder(const fs::path& folder) {
-  Origin origin;
-  origin.config = read_folder_config(folder);
-  origin.files = companion_files(folder, origin.config);
-  origin.tensors = std::make_unique<FolderTensors>(folder);
-  return origin;
-}
-
 // Averages, where a run keeps them, are what it is judged by.
 Origin open_run(const fs::path& path) {
   auto checkpoint = std::make_unique<Checkpoint>(open_checkpoint(path));
   if (checkpoint->contains(kAdapterFile)) return open_adapted(path, *checkpoint);
-  Origin origin = open_folder(checkpoint->folder());
+  Origin origin{open_model(checkpoint->folder()), nullptr, nullptr, nullptr};
   const SafeTensors& state = checkpoint->tensors(kStateFile);
   if (!state.contains(Session::kAverageName)) return origin;
   origin.model = std::make_unique<Transformer>(origin.config.spec);
@@ -114,9 +89,9 @@ Origin open_run(const fs::path& path) {
 
 Origin open_origin(const fs::path& path) {
   std::error_code ignored;
-  if (path.extension() == ".gguf") return open_gguf(path);
-  const bool folder = fs::is_directory(path, ignored), model = fs::exists(path / "config.json", ignored);
-  return folder && model && !fs::exists(path / "state.json", ignored) ? open_folder(path) : open_run(path);
+  const bool checkpoint = fs::exists(path / "state.json", ignored), config = fs::exists(path / "config.json", ignored);
+  if (path.extension() == ".gguf" || (config && !checkpoint)) return {open_model(path), nullptr, nullptr};
+  return open_run(path);
 }
 
 std::optional<DType> folder_dtype(const std::string& name) {
@@ -150,7 +125,7 @@ std::string export_model_to(const ExportRequest& request) {
     const fs::path name = request.from.has_filename() ? request.from.filename() : request.from.parent_path().filename();
     export_gguf(request.to, *origin.tensors, origin.config, origin.files, {type, name.string()});
   } else {
-    export_model(request.to, *origin.tensors, origin.config, origin.files, true,
+    export_model(request.to, *origin.tensors, origin.config, origin.files, origin.tensors.get(),
                  {.dtype = dtype, .shard_bytes = request.shard_bytes});
   }
   return fmt::format("{} ({}, {} tensors) as {} in {}", origin.config.architecture, name_of(origin.config.family),

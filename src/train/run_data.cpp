@@ -35,4 +35,10 @@ CheckedData check_run_data(const RunConfig& config) {
   return checked;
 }
 
+RunTask task_without_data(const RunConfig& config) {
+  if (config.data.task == "classify") return {.kind = RunTask::Kind::classes, .labels = LabelMap({"no", "yes"})};
+  if (config.data.task == "regress") return {.kind = RunTask::Kind::numbers};
+  return {};
+}
+
 }  // namespace gradmill

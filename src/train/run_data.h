@@ -54,6 +54,8 @@ struct RunTask {
   bool is_language() const { return kind == Kind::language; }
   int64_t num_outputs() const { return kind == Kind::classes ? labels.size() : 1; }
 };
+// What data.task would be with data, for plans and measurements without any: two classes, or one number.
+RunTask task_without_data(const RunConfig& config);
 
 class RunData {
  public:

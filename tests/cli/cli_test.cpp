@@ -182,9 +182,22 @@ TEST_F(CliTest, ARunOnTokensFromTextToText) {
   EXPECT_EQ(gradmill("eval run --dataset " + data).code, 0);
   const Outcome text = gradmill("generate run --prompt 'the mill' --tokens 30 --seed 4");
   EXPECT_EQ(text.code, 0) << text.output;
+  for (const char* arguments : {"run --to out", "run --to out.gguf --format gguf --dtype q8_0", "out.gguf --to again"}) {
+    const Outcome exported = gradmill(std::string("export ") + arguments);
+    EXPECT_EQ(exported.code, 0) << exported.output;
+  }
+  EXPECT_EQ(gradmill("export run --to out").code, 2) << "it exists";
+  EXPECT_EQ(gradmill("tokenizer encode out < " + data).output, gradmill("tokenizer encode again < " + data).output);
   const Outcome more = gradmill("train --resume run training.steps=15");
   EXPECT_EQ(more.code, 0) << more.output;
   EXPECT_NE(more.output.find("resumed from step 12"), std::string::npos) << more.output;
+}
+
+TEST_F(CliTest, ExportMistakes) {
+  expect_error("export", 2, "from is required");
+  expect_error("export x --to y --format onnx", 2, "onnx");
+  expect_error("export no-such-folder --to y", 4, "no-such-folder");
+  expect_error("export " + file("x.gguf", "GGUX") + " --to y", 4, "not a GGUF file");
 }
 
 TEST_F(CliTest, InspectShowsWhatAModelWouldSee) {

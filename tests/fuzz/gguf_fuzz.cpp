@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GGUF file: opens it as a model, reads every tensor, and makes and uses its tokenizer.
+// A GGUF file: makes its tokenizer's files, opens it as a model and reads every tensor. What such a tokenizer.json does
+// is tokenizer_json_fuzz's business.
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "core/error.h"
 #include "hf/gguf_model.h"
-#include "tokenizer/tokenizer_file.h"
 
 namespace {
 
 using namespace gradmill;
+
+void make_tokenizer(const GgufFile& file) {
+  try {
+    gguf_tokenizer(file);
+  } catch (const Error&) {
+  }
+}
 
 void read_tensors(const GgufModel& model) {
   for (size_t i = 0; i < model.tensors().size(); ++i) {
@@ -27,13 +33,8 @@ void read_tensors(const GgufModel& model) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
   try {
-    const GgufFile file(bytes, "input");
-    try {
-      read_tensors(GgufModel(bytes, "input"));
-    } catch (const Error&) {
-    }
-    const GgufTokenizer tokenizer = gguf_tokenizer(file);
-    if (!tokenizer.json.empty()) parse_tokenizer_json(tokenizer.json, "input")->encode("Hello, w\u00f6rld <s> 12 \xff");
+    make_tokenizer(GgufFile(bytes, "input"));
+    read_tensors(GgufModel(bytes, "input"));
   } catch (const Error&) {
   }
   return 0;

@@ -52,7 +52,7 @@ TEST(Export, WeightsThatWereNotTrainedComeBackBitForBit) {
       WeightsFiller filler(session.context(), session.weights(), 1);
       load_weights(source, map_weights(source, config.family, model, false), model, filler);
       const ParamSource weights(model, config.family, fetch_weights(session.context(), session.weights()), &source);
-      export_model(to.path(), weights, config, companion_files(from.path(), config), true);
+      export_model(to.path(), weights, config, companion_files(from.path(), config), &source);
       EXPECT_EQ(contents(to.path() / "model.safetensors"), contents(from.path() / "model.safetensors")) << dtype;
       EXPECT_EQ(to.read("tokenizer.json"), from.read("tokenizer.json"));
       EXPECT_TRUE(fs::exists(to.path() / "generation_config.json"));
@@ -71,7 +71,7 @@ TEST(Export, ShardsAboveTheLimit) {
   TempFolder parent;
   const fs::path to = parent.path() / "out";
   const HfConfig config = read_folder_config(from.path());
-  export_model(to, FolderTensors(from.path()), config, {}, true, {.shard_bytes = 3000});
+  export_model(to, FolderTensors(from.path()), config, {}, nullptr, {.shard_bytes = 3000});
   EXPECT_FALSE(fs::exists(to / "model.safetensors"));
   const auto index = nlohmann::json::parse(std::ifstream(to / "model.safetensors.index.json"));
   const FolderTensors read(to), source(from.path());
@@ -88,7 +88,7 @@ TEST(Export, ShardsAboveTheLimit) {
   }
   EXPECT_EQ(index["metadata"]["total_size"], total);
   // A tensor above the limit gets its own.
-  export_model(parent.path() / "small", source, config, {}, true, {.dtype = DType::bf16, .shard_bytes = 10});
+  export_model(parent.path() / "small", source, config, {}, &source, {.dtype = DType::bf16, .shard_bytes = 10});
   EXPECT_EQ(FolderTensors(parent.path() / "small").tensors()[0].type, "BF16");
 }
 
@@ -99,12 +99,12 @@ TEST(Export, ExtraTensorsComeAlongOnlyWhereAsked) {
   TempFolder parent;
   HfConfig config = read_folder_config(from.path());
   const FolderTensors source(from.path());
-  export_model(parent.path() / "lm", source, config, {}, false);
+  export_model(parent.path() / "lm", source, config, {}, nullptr);
   const FolderTensors language(parent.path() / "lm");
   EXPECT_TRUE(language.find("model.norm.weight"));
   EXPECT_FALSE(language.find("pooler.dense.weight"));
   config.spec.head = HeadKind::none;
-  export_model(parent.path() / "bare", source, config, {}, true);
+  export_model(parent.path() / "bare", source, config, {}, &source);
   const FolderTensors bare(parent.path() / "bare");
   EXPECT_TRUE(bare.find("norm.weight") && bare.find("pooler.dense.weight"));
 }
@@ -116,10 +116,10 @@ TEST(Export, LeavesNothingBehindWhenItFails) {
   const HfConfig config = read_folder_config(from.path());
   const FolderTensors source(from.path());
   parent.write("taken", "x");
-  EXPECT_THROW(export_model(parent.path() / "taken", source, config, {}, true), Error);
-  EXPECT_THROW(export_model(parent.path() / "no" / "such", source, config, {}, true), Error);
+  EXPECT_THROW(export_model(parent.path() / "taken", source, config, {}, &source), Error);
+  EXPECT_THROW(export_model(parent.path() / "no" / "such", source, config, {}, &source), Error);
   FaultyFileOps full(real_file_ops(), parse_fault("enospc:2000"));
-  EXPECT_THROW(export_model(parent.path() / "out", source, config, {}, true, {}, full), FileError);
+  EXPECT_THROW(export_model(parent.path() / "out", source, config, {}, &source, {}, full), FileError);
   EXPECT_EQ(std::distance(fs::directory_iterator(parent.path()), fs::directory_iterator()), 1);
 }
 

@@ -97,7 +97,7 @@ TEST(Gguf, WritesWhatItReads) {
     expect_same(FolderTensors(exported.path()), model);
     // And from there to a folder again.
     TempFolder parent;
-    export_model(parent.path() / "again", model, model.config(), {}, true);
+    export_model(parent.path() / "again", model, model.config(), {}, nullptr);
     expect_same(FolderTensors(exported.path()), FolderTensors(parent.path() / "again"));
   }
 }

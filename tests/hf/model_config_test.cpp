@@ -210,8 +210,13 @@ TEST(HfConfig, RefusesWhatChangesTheMaths) {
   expect(kDeberta, R"({"pos_att_type":"p2p"})", "pos_att_type");
   expect(kDeberta, R"({"relative_attention":null})", "relative_attention is not given");
   expect(kDeberta, R"({"embedding_size":16})", "embedding_size");
+  expect(kDeberta, R"({"legacy":false})", "legacy");
   expect(kModernBert, R"({"tie_word_embeddings":false})", "tie_word_embeddings");
   expect(kModernBert, R"({"local_attention":1})", "local_attention");
+  expect(kModernBert, R"({"rope_scaling":{"rope_type":"linear","factor":2}})", "rope_scaling");
+  json no_window = kGemma;
+  no_window["sliding_window"] = nullptr;
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "sliding_window", refusal(no_window.dump()));
 }
 
 TEST(HfConfig, RefusesBrokenJsonAndSizesThatDoNotFit) {
