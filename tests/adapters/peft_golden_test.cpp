@@ -139,6 +139,51 @@ TEST_P(PeftGoldenTest, LossAndGradients) {
   EXPECT_NEAR(eval_loss(*session_), expected_loss(), 1e-5);
 }
 
+// A second micro-batch adds: the same batch twice, with twice the targets, gives the same gradients.
+TEST_P(PeftGoldenTest, MicroBatchesAdd) {
+  train_loss();
+  const std::vector<float> once = session_->read(session_->gradients().flat());
+  session_->begin_step(1, 0.0f, 2 * batch_.num_targets);
+  session_->train_micro(batch_);
+  session_->train_micro(batch_);
+  session_->end_step();
+  expect_close(session_->read(session_->gradients().flat()), once, 1e-6, "gradients");
+}
+
+// Steps move adapters, and gains follow: a session that loads the result computes the same.
+TEST_P(PeftGoldenTest, StepsAndEvaluationsAgree) {
+  session_->begin_step(0, 0.01f, batch_.num_targets);
+  session_->train_micro(batch_);
+  session_->end_step();
+  const double loss = eval_loss(*session_);
+  EXPECT_LT(loss, expected_loss());
+  const Session::HostState state = session_->host_state();
+  session_->restore(state, {});
+  EXPECT_EQ(eval_loss(*session_), loss);
+}
+
+TEST_P(PeftGoldenTest, NarrowTypes) {
+  for (DType dtype : {DType::bf16, DType::fp16}) {
+    options_.dtype = dtype;
+    options_.loss_scaling.initial = dtype == DType::fp16 ? 1024.0f : 1.0f;
+    build(WeightFormat::compute);
+    EXPECT_NEAR(train_loss(), expected_loss(), 0.05);
+    EXPECT_NEAR(eval_loss(*session_), expected_loss(), 0.05);
+    double all = 0, difference = 0;
+    for (const PeftTensor& tensor : peft_tensors(family_, *model_)) {
+      const TensorView grad = file_->at("grad." + tensor.name);
+      const std::vector<float> ours =
+          session_->read(session_->gradients().view(tensor.param).slice_rows(tensor.begin, tensor.end));
+      for (int64_t i = 0; i < grad.numel(); ++i) {
+        const double expected = double(grad.ptr<float>()[i]) * double(options_.loss_scaling.initial);
+        all += expected * expected;
+        difference += std::pow(double(ours[static_cast<size_t>(i)]) - expected, 2);
+      }
+    }
+    EXPECT_LT(std::sqrt(difference / all), 0.1);
+  }
+}
+
 TEST_P(PeftGoldenTest, MergedWeights) {
   Weights& weights = session_->weights();
   ExecContext& ctx = session_->context();
@@ -221,6 +266,40 @@ TEST_P(PeftGoldenTest, QuantisedBases) {
     EXPECT_EQ(use.phases[static_cast<size_t>(Phase::train)].saved, plan.saved.bytes);
     EXPECT_EQ(use.phases[static_cast<size_t>(Phase::train)].scratch, plan.scratch.bytes);
     EXPECT_THROW(MergedAdapters(session_->context(), session_->weights()), Error);
+  }
+}
+
+// Dropped rows are dropped again when a block runs again: the same bits under every policy.
+TEST(AdapterDropout, BitsDoNotDependOnThePolicy) {
+  TransformerSpec spec = qwen3_spec(41, 2, 4, 2, 32, 48, 32);
+  spec.qk_norm = false;
+  const Transformer base(spec);
+  AdapterConfig config;
+  config.targets.all_linear = true;
+  config.dropout = 0.3;
+  const Transformer model(spec, resolve_adapters(config, HfFamily::llama, base));
+  std::vector<int32_t> ids(64);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * i % 41);
+  const TensorView tokens(ids.data(), DType::int32, {2, 32});
+  std::vector<float> first;
+  for (const char* policy : {"none", "cheap", "block"}) {
+    SessionOptions options;
+    options.train_seqs = options.eval_seqs = 2;
+    options.context = 32;
+    options.poison = true;
+    options.policy = SavePolicy::by_name(policy);
+    Session session(model, options);
+    std::vector<float> result;
+    for (int64_t step = 0; step < 2; ++step) {
+      const MicroBatch batch = batch_of(tokens, tokens, 2, 32, 32);
+      session.begin_step(step, 0.1f, batch.num_targets);
+      session.train_micro(batch);
+      session.end_step();
+      const std::vector<float> grads = session.read(session.gradients().flat());
+      result.insert(result.end(), grads.begin(), grads.end());
+    }
+    if (first.empty()) first = result;
+    expect_same_bits(result, first, policy);
   }
 }
 
