@@ -149,7 +149,9 @@ void load_session(const Checkpoint& checkpoint, const Transformer& model, const 
   session.restore(state, progress);
 }
 
-std::string model_config_json(const TransformerSpec& spec, std::optional<int32_t> eos, const RunTask& task) {
+std::string model_config_json(const TransformerSpec& described, std::optional<int32_t> eos, const RunTask& task) {
+  TransformerSpec spec = described;
+  spec.complete();
   const HfFamily family = family_of(spec);
   nlohmann::json json = family == HfFamily::gpt2   ? gpt2_config(spec)
                         : family == HfFamily::bert ? bert_config(spec)

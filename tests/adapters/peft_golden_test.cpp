@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loss, logits and every gradient of adapted models against peft, folders in both directions, and merging.
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <stdlib.h>
 
 #include <cmath>
@@ -220,7 +221,8 @@ TEST_P(PeftGoldenTest, FolderRoundTrip) {
   const auto& [name, policy, device] = GetParam();
   const char* out = std::getenv("GRADMILL_PEFT_OUT");
   const std::filesystem::path root =
-      out ? std::filesystem::path(out) : std::filesystem::path(testing::TempDir()) / "peft_round_trip";
+      out ? std::filesystem::path(out)
+          : std::filesystem::path(testing::TempDir()) / fmt::format("peft_round_trip_{}", getpid());
   const std::filesystem::path folder = root / name;
   std::filesystem::create_directories(root);
   std::filesystem::remove_all(folder);
