@@ -149,7 +149,7 @@ struct CheckpointConfig {
   std::string on_error = "stop";
 
   void visit(FieldList& field) {
-    field("dir", &dir, "folder of the run", anything().or_unset("runs/<time>-<dataset>-<style>"));
+    field("dir", &dir, "folder of the run", anything().or_unset("runs/<time>-<dataset>-<model>"));
     field("every_steps", &every_steps, "steps between checkpoints", at_least(0).or_unset("off"));
     field("every_epochs", &every_epochs, "epochs between checkpoints", at_least(0).or_unset("off"));
     field("every_minutes", &every_minutes, "minutes between checkpoints", at_least(0).or_unset("off"));

@@ -123,7 +123,7 @@ std::string describe(const ConfusionMatrix& matrix, std::span<const std::string>
   }
   const size_t width = width_of(names, std::string_view("class \\ decision").size());
   const auto cell = [&](int32_t k) {
-    return std::max<size_t>(7, std::min<size_t>(names[static_cast<size_t>(k)].size(), 12));
+    return std::max<size_t>(7, std::min<size_t>(names[static_cast<size_t>(k)].size(), 20));
   };
   std::string text = fmt::format("{:<{}}", "class \\ decision", width);
   const auto classes = static_cast<int32_t>(matrix.num_classes());

@@ -46,6 +46,12 @@ std::string data_name(const RunConfig& config) {
   return name;
 }
 
+std::string model_name(const ModelConfig& model) {
+  if (model.path.empty()) return model.style;
+  const fs::path path = model.path;
+  return (path.has_filename() ? path : path.parent_path()).stem().string();
+}
+
 nlohmann::json describe(const DeviceSpec& spec) {
   return {{"name", spec.title},
           {"units", spec.num_units},
@@ -104,7 +110,7 @@ fs::path choose_run_folder(const RunConfig& config) {
     }
     return config.checkpoint.dir;
   }
-  const fs::path base = fs::path(kRuns) / fmt::format("{}-{}-{}", timestamp(), data_name(config), config.model.style);
+  const fs::path base = fs::path(kRuns) / fmt::format("{}-{}-{}", timestamp(), data_name(config), model_name(config.model));
   fs::path folder = base;
   for (int number = 2; fs::exists(folder); ++number) folder = base.string() + "-" + std::to_string(number);
   return folder;

@@ -29,14 +29,24 @@ Feature tf32_feature(const RunConfig& config, const SessionOptions& options) {
   return {"tf32", false, asked ? "needs compute capability 8.0: fp32 is used" : "machine.dtype=fp32"};
 }
 
+// Of a model of which only a part trains.
+std::string trained_part(const ParamTable& params) {
+  int64_t trained = 0;
+  for (const Segment& segment : params.segments()) trained += segment.size;
+  if (trained == params.num_parameters()) return "";
+  return fmt::format(", {} of them trained", trained);
+}
+
 }  // namespace
 
 std::string run_header(Trainer& trainer, const RunConfig& config, const std::string& folder) {
   const TransformerSpec& spec = trainer.model().spec();
   std::string text = fmt::format("data      {}\n", trainer.data().describe());
-  text +=
-      fmt::format("model     {}: {} layers, {} heads, width {}, context {}; {} parameters\n", config.model.style,
-                  spec.layers, spec.heads, spec.width, spec.max_positions, trainer.model().params().num_parameters());
+  const RunModel& described = trainer.described();
+  const ParamTable& params = trainer.model().params();
+  text += fmt::format("model     {}: {} layers, {} heads, width {}, context {}; {} parameters{}\n",
+                      described.hf ? described.hf->architecture : config.model.style, spec.layers, spec.heads, spec.width,
+                      spec.max_positions, params.num_parameters(), trained_part(params));
   text += fmt::format("memory    {:.1f} MiB, planned to the byte\n",
                       double(trainer.session().memory_plan().slab_bytes()) / (1 << 20));
   const bool labelled = config.data.is_labelled();

@@ -47,6 +47,7 @@ class Trainer {
 
   const Transformer& model() const { return model_; }
   const RunData& data() const { return *data_; }
+  const RunModel& described() const { return run_model_; }
   const RunLength& length() const { return length_; }
   double flops_per_token() const { return flops_per_token_; }
   Session& session() { return session_; }

@@ -20,7 +20,7 @@ TEST(ConfigLoader, Defaults) {
   EXPECT_EQ(loaded.config.optimizer.beta2, 0.99);
   EXPECT_TRUE(loaded.config.model.tied);
   EXPECT_TRUE(diff(loaded.config, RunConfig{}).empty());
-  EXPECT_EQ(loaded.origins.size(), 78u);
+  EXPECT_EQ(loaded.origins.size(), 106u);
   for (const auto& [key, origin] : loaded.origins) EXPECT_EQ(origin, "default") << key;
 }
 
@@ -142,6 +142,25 @@ TEST(ConfigLoader, SearchOrder) {
   std::filesystem::current_path(old_folder);
 }
 
+// A task, and adapters, bring their defaults without being asked for by group; what is said by hand stays.
+TEST(ConfigLoader, TasksBringTheirDefaults) {
+  const std::vector<std::string> labelled = {"data.task=classify", "data.path=x.tsv", "model.path=folder"};
+  const LoadedConfig task = load_config({.overrides = labelled});
+  EXPECT_EQ(task.config.optimizer.lr, 2e-5);
+  EXPECT_EQ(task.config.optimizer.weight_decay, 0.01);
+  EXPECT_EQ(task.config.training.epochs, 3);
+  EXPECT_NE(task.origins.at("optimizer.lr").find("task/classify.yaml"), std::string::npos);
+  std::vector<std::string> overrides = labelled;
+  overrides.insert(overrides.end(), {"adapter.kind=lora", "training.epochs=1"});
+  const LoadedConfig adapted = load_config({.overrides = overrides});
+  EXPECT_EQ(adapted.config.optimizer.lr, 2e-4);
+  EXPECT_EQ(adapted.config.schedule.warmup_steps, 100);
+  EXPECT_EQ(adapted.config.training.epochs, 1);
+  EXPECT_EQ(adapted.config.model.context, 256);
+  overrides.push_back("optimizer.lr=1e-5");
+  EXPECT_EQ(load_config({.overrides = overrides}).config.optimizer.lr, 1e-5);
+}
+
 TEST(ConfigLoader, EmbeddedExperimentsLoad) {
   const TemporaryFolder empty;
   const auto old_folder = std::filesystem::current_path();
@@ -149,7 +168,10 @@ TEST(ConfigLoader, EmbeddedExperimentsLoad) {
   ASSERT_FALSE(embedded_configs().empty());
   for (const EmbeddedConfig& config : embedded_configs()) {
     const std::filesystem::path path = config.path;
-    const LoadedConfig loaded = load_config({.overrides = {path.parent_path().string() + "=" + path.stem().string()}});
+    std::vector<std::string> overrides = {path.parent_path().string() + "=" + path.stem().string()};
+    // Adapters need a model to stand beside.
+    if (path.parent_path() == "adapter") overrides.insert(overrides.end(), {"model.path=folder", "data.path=texts"});
+    const LoadedConfig loaded = load_config({.overrides = overrides});
     EXPECT_FALSE(diff(loaded.config, RunConfig{}).empty()) << config.path;
   }
   const RunConfig gpu = load_config({.overrides = {"experiment=shakespeare_gpu"}}).config;

@@ -194,7 +194,7 @@ TEST(ConfigMistakes, Names) {
   expect_parts(mistake_of({"training.batch-size=5"}), {"did you mean 'training.batch_size'?"});
   expect_parts(mistake_of({"training.lr=5"}), {"unknown key 'training.lr'", "did you mean 'optimizer.lr'?"});
   expect_parts(mistake_of({"schedule.warmup=5"}), {"did you mean 'schedule.warmup_steps'?"});
-  expect_parts(mistake_of({"model.style=qwen"}), {"one of gpt2, llama, qwen2, qwen3; did you mean 'qwen2'?"});
+  expect_parts(mistake_of({"model.style=qwen"}), {"one of gpt2, llama, qwen2, qwen3, bert; did you mean 'qwen2'?"});
   expect_parts(mistake_of({"machine.device=h10"}), {"one of auto, cpu, cuda, "});
   EXPECT_EQ(mistake_of({"model.zzzzzz=5"}).find("did you mean"), std::string::npos);
   expect_parts(mistake_of({"nonsense"}), {"'nonsense' is not SECTION.KEY=VALUE or GROUP=NAME"});
@@ -219,6 +219,11 @@ TEST(ConfigMistakes, Groups) {
 TEST(ConfigMistakes, RulesOverSeveralSettings) {
   EXPECT_EQ(mistake_of({"model.heads=5"}),
             "model.width is 128 (default), model.heads is 5 (command line); the width must be a multiple of the heads");
+  expect_parts(mistake_of({"data.order=grouped"}), {"it is for data.task=classify or regress"});
+  expect_parts(mistake_of({"eval.metric=mcc"}), {"eval.metric is mcc"});
+  expect_parts(mistake_of({"model.style=bert"}), {"an encoder learns from labelled data"});
+  expect_parts(mistake_of({"model.load_in=nf4"}), {"weights that train cannot be quantised"});
+  expect_parts(mistake_of({"adapter.kind=lora"}), {"adapters belong to a model from a file"});
   expect_parts(mistake_of({"model.kv_heads=3"}), {"the heads must be a multiple of the key heads"});
   expect_parts(mistake_of({"training.epochs=3"}),
                {"training.steps is 2000 (default), training.epochs is 3 (command line)"});
