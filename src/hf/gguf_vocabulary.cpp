@@ -39,7 +39,7 @@ bool is_byte_token(std::string_view token) {
 
 class GgufVocabulary {
  public:
-  GgufVocabulary(const json& document, int64_t size) : document_(document), model_(member(document, "model")) {
+  GgufVocabulary(const json& document, int64_t size) : model_(member(document, "model")) {
     if (member(model_, "type") != "BPE" && !member(model_, "type").is_null())
       throw no_form("a tokenizer that is not BPE");
     tokens.resize(static_cast<size_t>(size));
@@ -108,7 +108,6 @@ class GgufVocabulary {
     }
   }
 
-  const json& document_;
   const json& model_;
 };
 
