@@ -6,165 +6,17 @@
 // A tile of 64 x 128 scores takes 256 cycles of the matrix units a product and 512 of the exponential unit: two
 // warpgroups take turns, one multiplies while the other computes weights.
 #include "cuda/launch.h"
-#include "cuda/mma.cuh"
 #include "cuda/reduce.cuh"
 #include "cuda/tensor_map.h"
-#include "cuda/tile_copy.cuh"
-#include "cuda/wgmma.cuh"
+#include "ops/attention_hopper.cuh"
 #include "ops/attention_hopper.h"
 #include "ops/flash_params.cuh"
-
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define GRADMILL_HOPPER_CODE 1
-#endif
 
 namespace gradmill {
 namespace hopper {
 namespace {
 
-constexpr int kHeadDim = 64, kTile = 128, kWarpgroup = 128;
-constexpr int kConsumers = 2, kThreads = (kConsumers + 1) * kWarpgroup;  // one warpgroup starts copies
-constexpr uint32_t kTileBytes = kTile * cuda::kTileRowBytes, kHalfTileBytes = kTileBytes / 2;
-constexpr uint32_t kStatsBytes = 2 * kTile * sizeof(float);
-// Sixteen columns or rows further, in units of 16 bytes.
-constexpr uint64_t kColumnStep = 32 / 16, kRowStep = 2048 / 16;
-constexpr int kConsumerRegisters = 240, kProducerRegisters = 24;
-
-struct Maps {
-  CUtensorMap q, k, v, dout, dq, dk, dv;
-};
-
-struct Params {
-  // Of each sequence, head and tile of queries: kTile times the log2-sum-exp2, then kTile times the sum of out * dout.
-  const float* stats;
-  int tiles;         // of a sequence
-  int heads, group;  // query heads; query heads of one key head
-  float scale;
-  bool causal;
-};
-
-// Shared memory: two tiles that the block owns, then kStages times two tiles (and queries' stats) that it walks over.
-template <int kStages, bool kStats>
-struct Layout {
-  static constexpr uint32_t kOwn = 2 * kTileBytes, kStage = 2 * kTileBytes;
-  static constexpr uint32_t kStatsAt = kOwn + kStages * kStage;
-  static constexpr uint32_t kBarriersAt = kStatsAt + (kStats ? kStages * kStatsBytes : 0);
-  static constexpr uint32_t kBytes = kBarriersAt + (2 * kStages + 1) * 8 + 1024;  // the start is aligned by hand
-
-  uint32_t base;
-  __device__ explicit Layout(const void* shared) : base((cuda::shared_address(shared) + 1023) & ~1023u) {}
-  __device__ uint32_t own(int i) const { return base + uint32_t(i) * kTileBytes; }
-  __device__ uint32_t tile(int stage, int i) const {
-    return base + kOwn + uint32_t(stage) * kStage + uint32_t(i) * kTileBytes;
-  }
-  __device__ uint32_t stats(int stage) const { return base + kStatsAt + uint32_t(stage) * kStatsBytes; }
-  __device__ uint32_t full(int stage) const { return base + kBarriersAt + uint32_t(stage) * 8; }
-  __device__ uint32_t empty(int stage) const { return full(kStages + stage); }
-  __device__ uint32_t own_full() const { return full(2 * kStages); }
-
-  __device__ void init_barriers() const {
-    if (threadIdx.x == 0) {
-      for (int stage = 0; stage < kStages; ++stage) {
-        cuda::barrier_init(full(stage), 1);
-        cuda::barrier_init(empty(stage), kConsumers * kWarpgroup / 32);
-      }
-      cuda::barrier_init(own_full(), 1);
-      cuda::barrier_init_done();
-    }
-    __syncthreads();
-  }
-};
-
-// A place in the ring of stages.
-template <int kStages>
-struct Turn {
-  int stage = 0;
-  uint32_t parity = 0;
-  __device__ void advance() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
-
-using KeyLayout = Layout<3, true>;
-using QueryLayout = Layout<4, false>;
-constexpr int kKeyStages = 3, kQueryStages = 4;
-
 #ifdef GRADMILL_HOPPER_CODE
-
-// d = a · bᵀ over the 64 columns of both tiles.
-template <class N>
-__device__ void multiply_columns(float (&d)[16][4], uint64_t a, uint64_t b) {
-  cuda::begin_products();
-  cuda::multiply_rows<N, false>(d, a, b);
-#pragma unroll
-  for (int k = 1; k < kHeadDim / 16; ++k) {
-    cuda::multiply_rows<N, true>(d, a + k * kColumnStep, b + k * kColumnStep);
-  }
-  cuda::end_products();
-}
-
-// d += left · tile over the 128 rows of the tile.
-template <class N>
-__device__ void multiply_rows(float (&d)[8][4], const uint32_t (&left)[kTile / 16][4], uint64_t tile) {
-  cuda::hold_in_place(d);
-  cuda::begin_products();
-#pragma unroll
-  for (int s = 0; s < kTile / 16; ++s) cuda::multiply_add_columns<N>(d, left[s], tile + s * kRowStep);
-  cuda::end_products();
-}
-
-template <class N>
-__device__ void to_left(const float (&d)[16][4], uint32_t (&left)[kTile / 16][4]) {
-#pragma unroll
-  for (int s = 0; s < kTile / 16; ++s) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      left[s][i] = cuda::pack_pair<N>(d[2 * s + i / 2][i % 2 * 2], d[2 * s + i / 2][i % 2 * 2 + 1]);
-    }
-  }
-}
-
-// scale * d (64 x 64, the warpgroup's) as 16-bit rows of a tile in shared memory; then the engine stores the tile.
-template <class N>
-__device__ void stage_result(const float (&d)[8][4], float scale, uint32_t tile, int first_row) {
-  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
-#pragma unroll
-  for (int j = 0; j < 8; ++j) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = first_row + warp * 16 + lane / 4 + half * 8;
-      const uint32_t at = tile + uint32_t(row * cuda::kTileRowBytes + (j ^ row % 8) * 16 + lane % 4 * 4);
-      cuda::store_shared(at, cuda::pack_pair<N>(d[j][2 * half] * scale, d[j][2 * half + 1] * scale));
-    }
-  }
-  cuda::show_to_products();
-}
-
-// By shuffle, so that the compiler knows it is the same for a warp and keeps what depends on it in uniform registers.
-__device__ inline int own_warpgroup() { return __shfl_sync(~0u, int(threadIdx.x) / kWarpgroup, 0); }
-
-// The consumers' turns at the matrix units: each waits for the other's products to be queued before it queues its own.
-// Left alone, both would multiply at half speed and then both compute weights while the matrix units idle.
-class Turns {
- public:
-  __device__ explicit Turns(int warpgroup) : own_(2 + warpgroup), other_(3 - warpgroup) {
-    if (warpgroup == 1) pass_on();
-  }
-  __device__ void wait() const {
-    asm volatile("bar.sync %0, %1;" ::"r"(own_), "n"(kConsumers * kWarpgroup) : "memory");
-  }
-  __device__ void pass_on() const {
-    asm volatile("bar.arrive %0, %1;" ::"r"(other_), "n"(kConsumers * kWarpgroup) : "memory");
-  }
-
- private:
-  int own_, other_;  // named barriers
-};
-
-// Among the consumers only.
-__device__ inline void sync_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(kConsumers * kWarpgroup) : "memory"); }
 
 // Weights and their gradients of one tile: this thread's scores `s` and the products of v and dout `dp`, while `dp` is
 // still being computed. On the diagonal, keys see only queries from themselves on.
@@ -203,18 +55,18 @@ __device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, con
   const float scale_log2 = p.scale * flash::kLog2E;
   float s[16][4], dp[16][4], dk[8][4] = {}, dv[8][4] = {};
   uint32_t left[kTile / 16][4], dleft[kTile / 16][4];
-  Turn<kKeyStages> turn;
+  RingPlace<kKeyStages> place;
   int diagonal_in = p.causal ? 0 : steps;  // steps until a tile on the diagonal comes
   // The part of a step before its products with queries and dout; its scores have been started.
   const auto weigh = [&] {
-    multiply_columns<N>(dp, v, cuda::matrix_at(shared.tile(turn.stage, 1)));
+    multiply_columns<N>(dp, v, cuda::matrix_at(shared.tile(place.stage, 1)));
     cuda::wait_for_products<1>();
     cuda::hold_in_place(s);
     if (diagonal_in == 0) {
-      weigh_queries<true>(shared.stats(turn.stage), scale_log2, key, query, s, dp);
+      weigh_queries<true>(shared.stats(place.stage), scale_log2, key, query, s, dp);
       diagonal_in = steps_a_head;
     } else {
-      weigh_queries<false>(shared.stats(turn.stage), scale_log2, key, query, s, dp);
+      weigh_queries<false>(shared.stats(place.stage), scale_log2, key, query, s, dp);
     }
     --diagonal_in;
     to_left<N>(s, left);
@@ -229,13 +81,13 @@ __device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, con
   weigh();
 #pragma unroll 1
   for (int step = 1; step < steps; ++step) {
-    const int done = turn.stage;
-    turn.advance();
-    cuda::barrier_wait(shared.full(turn.stage), turn.parity);
+    const int done = place.stage;
+    place.advance();
+    cuda::barrier_wait(shared.full(place.stage), place.parity);
     turns.wait();
     multiply_rows<N>(dv, left, cuda::matrix_at(shared.tile(done, 1)));
     multiply_rows<N>(dk, dleft, cuda::matrix_at(shared.tile(done, 0)));
-    multiply_columns<N>(s, k, cuda::matrix_at(shared.tile(turn.stage, 0)));
+    multiply_columns<N>(s, k, cuda::matrix_at(shared.tile(place.stage, 0)));
     turns.pass_on();
     cuda::wait_for_products<1>();
     cuda::hold_in_place(dk);
@@ -243,8 +95,8 @@ __device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, con
     if (lane == 0) cuda::barrier_arrive(shared.empty(done));
     weigh();
   }
-  multiply_rows<N>(dv, left, cuda::matrix_at(shared.tile(turn.stage, 1)));
-  multiply_rows<N>(dk, dleft, cuda::matrix_at(shared.tile(turn.stage, 0)));
+  multiply_rows<N>(dv, left, cuda::matrix_at(shared.tile(place.stage, 1)));
+  multiply_rows<N>(dk, dleft, cuda::matrix_at(shared.tile(place.stage, 0)));
   cuda::wait_for_products<0>();
   cuda::hold_in_place(dk);
   cuda::hold_in_place(dv);
@@ -287,7 +139,7 @@ __device__ void walk_over_keys(const QueryLayout& shared, const Maps& maps, cons
   const float scale_log2 = p.scale * flash::kLog2E;
   float s[16][4], dp[16][4], dq[8][4] = {};
   uint32_t left[kTile / 16][4];
-  Turn<kQueryStages> turn;
+  RingPlace<kQueryStages> place;
   const Turns turns(warpgroup);
   // The part of a step before its product with keys; its two products have been started.
   const auto weigh = [&](bool diagonal) {
@@ -299,8 +151,8 @@ __device__ void walk_over_keys(const QueryLayout& shared, const Maps& maps, cons
     to_left<N>(s, left);
   };
   const auto start = [&] {
-    multiply_columns<N>(s, q, cuda::matrix_at(shared.tile(turn.stage, 0)));
-    multiply_columns<N>(dp, dout, cuda::matrix_at(shared.tile(turn.stage, 1)));
+    multiply_columns<N>(s, q, cuda::matrix_at(shared.tile(place.stage, 0)));
+    multiply_columns<N>(dp, dout, cuda::matrix_at(shared.tile(place.stage, 1)));
     turns.pass_on();
     cuda::wait_for_products<1>();
     cuda::hold_in_place(s);
@@ -312,9 +164,9 @@ __device__ void walk_over_keys(const QueryLayout& shared, const Maps& maps, cons
   weigh(p.causal && steps == 1);
 #pragma unroll 1
   for (int step = 1; step < steps; ++step) {
-    const int done = turn.stage;
-    turn.advance();
-    cuda::barrier_wait(shared.full(turn.stage), turn.parity);
+    const int done = place.stage;
+    place.advance();
+    cuda::barrier_wait(shared.full(place.stage), place.parity);
     turns.wait();
     multiply_rows<N>(dq, left, cuda::matrix_at(shared.tile(done, 0)));
     start();
@@ -322,7 +174,7 @@ __device__ void walk_over_keys(const QueryLayout& shared, const Maps& maps, cons
     if (lane == 0) cuda::barrier_arrive(shared.empty(done));
     weigh(p.causal && step + 1 == steps);
   }
-  multiply_rows<N>(dq, left, cuda::matrix_at(shared.tile(turn.stage, 0)));
+  multiply_rows<N>(dq, left, cuda::matrix_at(shared.tile(place.stage, 0)));
   cuda::wait_for_products<0>();
   cuda::hold_in_place(dq);
   sync_consumers();
@@ -340,17 +192,17 @@ __device__ void bring_queries(const KeyLayout& shared, const Maps& maps, const P
   cuda::barrier_expect(shared.own_full(), 2 * kTileBytes);
   cuda::copy_tile(shared.own(0), maps.k, kv_head * kHeadDim, row + tile * kTile, shared.own_full());
   cuda::copy_tile(shared.own(1), maps.v, kv_head * kHeadDim, row + tile * kTile, shared.own_full());
-  Turn<kKeyStages> turn;
+  RingPlace<kKeyStages> place;
   int head = kv_head * p.group, query_tile = first;
   for (int step = 0; step < steps; ++step) {
-    if (step >= kKeyStages) cuda::barrier_wait(shared.empty(turn.stage), turn.parity ^ 1);
-    const uint32_t full = shared.full(turn.stage);
+    if (step >= kKeyStages) cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);
+    const uint32_t full = shared.full(place.stage);
     cuda::barrier_expect(full, 2 * kTileBytes + kStatsBytes);
-    cuda::copy_tile(shared.tile(turn.stage, 0), maps.q, head * kHeadDim, row + query_tile * kTile, full);
-    cuda::copy_tile(shared.tile(turn.stage, 1), maps.dout, head * kHeadDim, row + query_tile * kTile, full);
+    cuda::copy_tile(shared.tile(place.stage, 0), maps.q, head * kHeadDim, row + query_tile * kTile, full);
+    cuda::copy_tile(shared.tile(place.stage, 1), maps.dout, head * kHeadDim, row + query_tile * kTile, full);
     const int64_t stats = (int64_t(seq) * p.heads + head) * p.tiles + query_tile;
-    cuda::copy_bytes(shared.stats(turn.stage), p.stats + stats * 2 * kTile, kStatsBytes, full);
-    turn.advance();
+    cuda::copy_bytes(shared.stats(place.stage), p.stats + stats * 2 * kTile, kStatsBytes, full);
+    place.advance();
     if (++query_tile < p.tiles) continue;
     query_tile = first;
     ++head;
@@ -362,14 +214,14 @@ __device__ void bring_keys(const QueryLayout& shared, const Maps& maps, int head
   cuda::barrier_expect(shared.own_full(), 2 * kTileBytes);
   cuda::copy_tile(shared.own(0), maps.q, head * kHeadDim, row + tile * kTile, shared.own_full());
   cuda::copy_tile(shared.own(1), maps.dout, head * kHeadDim, row + tile * kTile, shared.own_full());
-  Turn<kQueryStages> turn;
+  RingPlace<kQueryStages> place;
   for (int step = 0; step < steps; ++step) {
-    if (step >= kQueryStages) cuda::barrier_wait(shared.empty(turn.stage), turn.parity ^ 1);
-    const uint32_t full = shared.full(turn.stage);
+    if (step >= kQueryStages) cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);
+    const uint32_t full = shared.full(place.stage);
     cuda::barrier_expect(full, 2 * kTileBytes);
-    cuda::copy_tile(shared.tile(turn.stage, 0), maps.k, kv_head * kHeadDim, row + step * kTile, full);
-    cuda::copy_tile(shared.tile(turn.stage, 1), maps.v, kv_head * kHeadDim, row + step * kTile, full);
-    turn.advance();
+    cuda::copy_tile(shared.tile(place.stage, 0), maps.k, kv_head * kHeadDim, row + step * kTile, full);
+    cuda::copy_tile(shared.tile(place.stage, 1), maps.v, kv_head * kHeadDim, row + step * kTile, full);
+    place.advance();
   }
 }
 
