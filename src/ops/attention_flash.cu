@@ -9,6 +9,7 @@
 #include "cuda/reduce.cuh"
 #include "ops/flash_dropout.cuh"
 #include "ops/flash_launch.h"
+#include "ops/flash_softmax.cuh"
 #include "ops/flash_tile.cuh"
 
 namespace gradmill {
@@ -62,29 +63,7 @@ __device__ void softmax_tile(float scale2, float (&scores)[kMs][kNs][4], Forward
 #pragma unroll
   for (int m = 0; m < kMs; ++m) {
     float shrink[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float largest = state.largest[m][half];
-#pragma unroll
-      for (int n = 0; n < kNs; ++n) {
-        largest = fmaxf(largest, fmaxf(scores[m][n][2 * half], scores[m][n][2 * half + 1]));
-      }
-      largest = cuda::warp_reduce<4>(largest, cuda::Max{});
-      // A query that has seen no key yet would subtract infinities.
-      const float base = largest == -INFINITY ? 0 : largest * scale2;
-      shrink[half] = cuda::exp2_fast(fmaf(state.largest[m][half], scale2, -base));
-      float total = 0;
-#pragma unroll
-      for (int n = 0; n < kNs; ++n) {
-#pragma unroll
-        for (int e = 2 * half; e < 2 * half + 2; ++e) {
-          scores[m][n][e] = cuda::exp2_fast(fmaf(scores[m][n][e], scale2, -base));
-          total += scores[m][n][e];
-        }
-      }
-      state.largest[m][half] = largest;
-      state.total[m][half] = fmaf(state.total[m][half], shrink[half], total);
-    }
+    softmax_strip(scale2, scores[m], state.largest[m], state.total[m], shrink);
     // After the first tiles maxima hardly move: mostly nothing is to do.
     if (!__any_sync(0xffffffffu, shrink[0] != 1 || shrink[1] != 1)) continue;
 #pragma unroll

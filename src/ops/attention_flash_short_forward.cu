@@ -10,6 +10,7 @@
 #include "cuda/reduce.cuh"
 #include "ops/flash_launch.h"
 #include "ops/flash_short.cuh"
+#include "ops/flash_softmax.cuh"
 #include "ops/flash_tile.cuh"
 
 namespace gradmill::flash {
@@ -86,25 +87,7 @@ struct StripState {
 template <int kNs>
 __device__ void softmax_step(float scale2, float (&scores)[kNs][4], StripState& state) {
   float shrink[2];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float largest = state.largest[half];
-#pragma unroll
-    for (int n = 0; n < kNs; ++n) largest = fmaxf(largest, fmaxf(scores[n][2 * half], scores[n][2 * half + 1]));
-    largest = cuda::warp_reduce<4>(largest, cuda::Max{});
-    // A query that has seen no key yet would subtract infinities.
-    const float base = largest == -INFINITY ? 0 : largest * scale2;
-    shrink[half] = cuda::exp2_fast(fmaf(state.largest[half], scale2, -base));
-    float total = 0;
-#pragma unroll
-    for (int i = 0; i < 2 * kNs; ++i) {
-      float& score = scores[i / 2][2 * half + i % 2];
-      score = cuda::exp2_fast(fmaf(score, scale2, -base));
-      total += score;
-    }
-    state.largest[half] = largest;
-    state.total[half] = fmaf(state.total[half], shrink[half], total);
-  }
+  softmax_strip(scale2, scores, state.largest, state.total, shrink);
 #pragma unroll
   for (int i = 0; i < kShortWidth / 2; ++i) state.out[i / 4][i % 4] *= shrink[i % 4 / 2];
 }

@@ -7,6 +7,7 @@
 #include "cuda/reduce.cuh"
 #include "ops/disentangled_cuda.h"
 #include "ops/disentangled_tile.cuh"
+#include "ops/flash_softmax.cuh"
 
 namespace gradmill::disentangled {
 
@@ -28,29 +29,11 @@ struct StripState {
   float largest[2] = {-INFINITY, -INFINITY}, total[2] = {};
 };
 
-// Scores become weights; what was summed before shrinks to the new maximum. Every query sees at least one key of every
-// tile.
+// Scores become weights; what was summed before shrinks to the new maximum.
 template <int D>
 __device__ void softmax_tile(float scale2, float (&scores)[kNs][4], StripState<D>& state) {
   float shrink[2];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float largest = state.largest[half];
-#pragma unroll
-    for (int n = 0; n < kNs; ++n) largest = fmaxf(largest, fmaxf(scores[n][2 * half], scores[n][2 * half + 1]));
-    largest = cuda::warp_reduce<4>(largest, cuda::Max{});
-    const float base = largest * scale2;
-    shrink[half] = cuda::exp2_fast(fmaf(state.largest[half], scale2, -base));
-    float total = 0;
-#pragma unroll
-    for (int i = 0; i < 2 * kNs; ++i) {
-      float& score = scores[i / 2][2 * half + i % 2];
-      score = cuda::exp2_fast(fmaf(score, scale2, -base));
-      total += score;
-    }
-    state.largest[half] = largest;
-    state.total[half] = fmaf(state.total[half], shrink[half], total);
-  }
+  flash::softmax_strip(scale2, scores, state.largest, state.total, shrink);
 #pragma unroll
   for (int i = 0; i < D / 2; ++i) state.out[0][i / 4][i % 4] *= shrink[i % 4 / 2];
 }
