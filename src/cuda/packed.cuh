@@ -31,6 +31,17 @@ struct Packed {
                    : "memory");
     }
   }
+  // The same without a branch.
+  __device__ void store_if(bool wanted, N* to) const {
+#pragma unroll
+    for (int i = 0; i < kWords; i += 4) {
+      asm volatile(
+          "{.reg .pred p; setp.ne.b32 p, %5, 0;\n"
+          "@p st.global.v4.b32 [%0], {%1, %2, %3, %4};}" ::"l"(reinterpret_cast<uint32_t*>(to) + i),
+          "r"(words[i]), "r"(words[i + 1]), "r"(words[i + 2]), "r"(words[i + 3]), "r"(int(wanted))
+          : "memory");
+    }
+  }
   // Element i, as fp32.
   __device__ float operator[](int i) const {
     if constexpr (std::is_same_v<N, float>) {

@@ -13,10 +13,11 @@
 
 namespace gradmill::cuda {
 
-// What a product reads, from the row at `address` on. Eight rows further are 1024 bytes further.
-__device__ inline uint64_t matrix_at(uint32_t address) {
+// What a product reads, from the row at `address` on. Eight rows further are 1024 bytes further. A right operand whose
+// rows are multiplied, and that has more than 64 columns, has the next 64 of them `panel` bytes further.
+__device__ inline uint64_t matrix_at(uint32_t address, uint32_t panel = 1024) {
   constexpr uint64_t kPermuted = uint64_t(1) << 62, kEightRows = uint64_t(1024 / 16);
-  return kPermuted | kEightRows << 32 | kEightRows << 16 | (address >> 4 & 0x3fff);
+  return kPermuted | kEightRows << 32 | uint64_t(panel / 16) << 16 | (address >> 4 & 0x3fff);
 }
 
 // Before the first product of a batch: registers that it is to read or change are ready.
@@ -66,10 +67,15 @@ __device__ inline void show_to_products() {
 #define GRADMILL_NAMES_16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define GRADMILL_NAMES_32 GRADMILL_NAMES_16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
 
-#define GRADMILL_NAMES_64                                                \
-  GRADMILL_NAMES_32                                                      \
-      ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47" \
-      ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define GRADMILL_NAMES_64                                            \
+  GRADMILL_NAMES_32                                                  \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47" \
+  ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+
+#define GRADMILL_NAMES_96                                            \
+  GRADMILL_NAMES_64                                                  \
+  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79" \
+  ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 
 // c (64 x 32) = a · bᵀ, or += with kAdd, over 16 columns: rows of a (64) and b (32) as they lie.
 template <class N, bool kAdd>
@@ -156,10 +162,49 @@ __device__ inline void multiply_add_transposed(float (&c)[8][4], uint64_t a, uin
 #endif
 }
 
+// c (64 x 128) += a · bᵀ over 16 columns: rows of a (64) and b (128) as they lie. With kRows, += a · b: b has 16 rows
+// of 128.
+template <class N, bool kRows>
+__device__ inline void multiply_add(float (&c)[16][4], uint64_t a, uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GRADMILL_MULTIPLY(type)                                                                                  \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" GRADMILL_NAMES_64               \
+               "}, %64, %65, 1, 1, 1, 0, %66;"                                                                   \
+               : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12) \
+               : "l"(a), "l"(b), "n"(int(kRows)))
+  if constexpr (std::is_same_v<N, __half>) {
+    GRADMILL_MULTIPLY("f16");
+  } else {
+    GRADMILL_MULTIPLY("bf16");
+  }
+#undef GRADMILL_MULTIPLY
+#endif
+}
+
+// The same for 192 columns of c.
+template <class N, bool kRows>
+__device__ inline void multiply_add(float (&c)[24][4], uint64_t a, uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GRADMILL_MULTIPLY(type)                                                                                   \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type " {" GRADMILL_NAMES_96                \
+               "}, %96, %97, 1, 1, 1, 0, %98;"                                                                    \
+               : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12), \
+                 GRADMILL_SIXTEEN(c, 16), GRADMILL_SIXTEEN(c, 20)                                                 \
+               : "l"(a), "l"(b), "n"(int(kRows)))
+  if constexpr (std::is_same_v<N, __half>) {
+    GRADMILL_MULTIPLY("f16");
+  } else {
+    GRADMILL_MULTIPLY("bf16");
+  }
+#undef GRADMILL_MULTIPLY
+#endif
+}
+
 #undef GRADMILL_FOUR
 #undef GRADMILL_NEW_FOUR
 #undef GRADMILL_NEW_SIXTEEN
 #undef GRADMILL_NAMES_64
+#undef GRADMILL_NAMES_96
 #undef GRADMILL_SIXTEEN
 #undef GRADMILL_NAMES_16
 #undef GRADMILL_NAMES_32

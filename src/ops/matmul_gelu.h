@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product and the tanh GELU around it, which a GPU's library can do in one kernel: the middle of an MLP in either
-// direction. It then takes the GELU of the product before that is rounded, so x alone does not give y again bit for
-// bit. Elsewhere, and where it would not be faster, the ops matmul and activation do it, with their bits.
+// A product and the tanh GELU around it: the middle of an MLP in either direction. On Hopper a kernel of our own does
+// both for narrow models. Elsewhere a GPU's library may: it takes the GELU of the product before that is rounded, so x
+// alone does not give y again bit for bit. And else, or where that would not be faster, the ops matmul and activation
+// do it.
 #pragma once
 
 #include "core/exec_context.h"
@@ -10,11 +11,12 @@
 namespace gradmill {
 
 struct MatmulGeluArgs {
-  TensorView a;     // (N, K)
-  TensorView b;     // (F, K)
-  TensorView bias;  // (F), or undefined
-  TensorView x;     // (N, F) out: a · bᵀ + bias
-  TensorView y;     // (N, F) out: gelu(x)
+  TensorView a;        // (N, K)
+  TensorView b;        // (F, K)
+  TensorView bias;     // (F), or undefined
+  TensorView x;        // (N, F) out: a · bᵀ + bias
+  TensorView y;        // (N, F) out: gelu(x)
+  bool exact = false;  // y is the GELU of x as stored: the backward will make it again
 };
 void matmul_gelu(ExecContext& ctx, const MatmulGeluArgs& args);
 
@@ -23,6 +25,7 @@ struct MatmulGeluGradArgs {
   TensorView b;         // (K, F)
   TensorView x;         // (N, F) as the forward wrote it
   TensorView dx;        // (N, F) out: (a · b) ∘ gelu'(x); not x
+  TensorView y;         // (N, F) out: gelu(x) again, or undefined
   TensorView dbias;     // (F) fp32: the column sums of dx as it is stored, or undefined
   float bias_beta = 0;  // dbias = new + beta * old
 };

@@ -15,6 +15,9 @@ inline constexpr int64_t kRows = 22, kWidth = 24;
 
 class LayerTest : public OpTest {
  protected:
+  // Differences of nearly equal values would see how tf32 rounds.
+  LayerTest() { ctx_.kernels.tf32 = false; }
+
   // Random parameters near their usual size, and the layout of three ragged sequences with two padding rows.
   void build() {
     weights_.emplace(ctx_, params_, DType::fp32);

@@ -14,6 +14,8 @@ constexpr int64_t kN = 37, kK = 24, kF = 40;
 
 class MatmulGeluTest : public OpTest {
  protected:
+  explicit MatmulGeluTest(size_t arena_bytes = size_t{8} << 20) : OpTest(arena_bytes) { ctx_.kernels.tf32 = false; }
+
   TensorView matrix(int64_t rows, int64_t cols, uint32_t seed) {
     return upload(random_values(rows * cols, seed, 1, dtype()), {rows, cols}, dtype());
   }
@@ -56,6 +58,54 @@ TEST_P(MatmulGeluTest, BackwardIsItsTwoParts) {
   }
 }
 
+struct Size {
+  int64_t n, k, f;
+};
+// What one kernel of a GPU takes: shares of 192 columns and of 128, rows that fill no tile, many tiles a block.
+constexpr Size kNarrow[] = {{2085, 384, 384}, {2048, 128, 256}, {2311, 192, 384}, {5001, 384, 1536}};
+
+class NarrowMatmulGeluTest : public MatmulGeluTest {
+ protected:
+  NarrowMatmulGeluTest() : MatmulGeluTest(size_t{224} << 20) {}
+};
+
+TEST_P(NarrowMatmulGeluTest, IsItsTwoParts) {
+  for (const auto& [n, k, f] : kNarrow) {
+    for (bool with_bias : {false, true}) {
+      const ArenaScope scope(ctx_.persistent);
+      MatmulGeluArgs args{.a = matrix(n, k, 1),
+                          .b = matrix(f, k, 2),
+                          .x = tensor({n, f}, dtype()),
+                          .y = tensor({n, f}, dtype()),
+                          .exact = true};
+      if (with_bias) args.bias = upload(random_values(f, 5, 1, dtype()), {f}, dtype());
+      matmul_gelu(ctx_, args);
+      const TensorView x = tensor({n, f}, dtype()), y = tensor({n, f}, dtype());
+      matmul(ctx_, {.a = args.a, .b = args.b, .c = x, .transpose_b = true, .bias = args.bias});
+      expect_close(download(args.x), download(x), epsilon_of(dtype()), "x");
+      activation_forward(ctx_, {.kind = Activation::gelu_tanh, .x = args.x, .y = Operand(y)});
+      expect_same_bits(download(args.y), download(y), "y");
+    }
+  }
+}
+
+TEST_P(NarrowMatmulGeluTest, BackwardIsItsTwoParts) {
+  for (const auto& [n, k, f] : kNarrow) {
+    const ArenaScope scope(ctx_.persistent);
+    const MatmulGeluGradArgs args{.a = matrix(n, k, 1),
+                                  .b = matrix(k, f, 2),
+                                  .x = matrix(n, f, 3),
+                                  .dx = tensor({n, f}, dtype()),
+                                  .y = tensor({n, f}, dtype())};
+    matmul_gelu_backward(ctx_, args);
+    const TensorView dy = tensor({n, f}, dtype()), dx = tensor({n, f}, dtype()), y = tensor({n, f}, dtype());
+    matmul(ctx_, {.a = args.a, .b = args.b, .c = dy});
+    activation_backward(ctx_, {.kind = Activation::gelu_tanh, .x = args.x, .dy = dy, .dx = dx, .y = Operand(y)});
+    expect_close(download(args.dx), download(dx), 2 * epsilon_of(dtype()), "dx");
+    expect_same_bits(download(args.y), download(y), "y");
+  }
+}
+
 TEST_P(MatmulGeluTest, OnPaperScratchIsAsInTheRun) {
   const MatmulGeluGradArgs args{.a = matrix(kN, kK, 1),
                                 .b = matrix(kK, kF, 2),
@@ -71,6 +121,7 @@ TEST_P(MatmulGeluTest, OnPaperScratchIsAsInTheRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, MatmulGeluTest, testing::ValuesIn(all_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, NarrowMatmulGeluTest, testing::ValuesIn(all_cases()), case_name);
 
 }  // namespace
 }  // namespace gradmill::test

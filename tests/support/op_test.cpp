@@ -8,8 +8,6 @@
 namespace gradmill::test {
 namespace {
 
-constexpr size_t kArenaBytes = size_t{8} << 20, kScratchBytes = kArenaBytes;
-
 template <class Visit>
 void visit_dtype(DType dtype, Visit&& visit) {
   switch (dtype) {
@@ -80,7 +78,8 @@ std::vector<float> random_values(int64_t count, uint32_t seed, float scale, DTyp
   return values;
 }
 
-OpTest::OpTest() : device_(make_test_device(GetParam().device, kArenaBytes)), reference_device_(kScratchBytes) {
+OpTest::OpTest(size_t arena_bytes)
+    : device_(make_test_device(GetParam().device, arena_bytes)), reference_device_(arena_bytes) {
   device_->attach(ctx_);
   reference_device_.attach(reference_);
   const TensorView scalars = tensor({static_cast<int64_t>(sizeof(StepScalars))}, DType::int8);

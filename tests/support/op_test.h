@@ -38,7 +38,7 @@ std::vector<float> random_values(int64_t count, uint32_t seed, float scale = 1, 
 // the device.
 class OpTest : public testing::TestWithParam<OpCase> {
  protected:
-  OpTest();
+  explicit OpTest(size_t arena_bytes = size_t{8} << 20);
   ~OpTest() override;
   void SetUp() override;
 
