@@ -114,13 +114,17 @@ class TokenizerMaker {
     return added;
   }
 
-  // Tokens that the model may give. Added ones are found before it; `with_added` has them all the same, because
-  // SentencePiece's vocabularies do.
-  ordered_json vocabulary(bool with_added) const {
+  // Added tokens are found before the model sees a text. Those behind all others may be left out of its vocabulary:
+  // Hugging Face's libraries number what it lacks from its size on, whatever the ids say.
+  size_t ordinary_end() const {
+    size_t end = tokens_.size();
+    while (end > 0 && is_added(end - 1)) --end;
+    return end;
+  }
+
+  ordered_json vocabulary(size_t end) const {
     std::vector<std::pair<std::string_view, size_t>> sorted;
-    for (size_t id = 0; id < tokens_.size(); ++id) {
-      if (with_added || !is_added(id)) sorted.emplace_back(tokens_[id], id);
-    }
+    for (size_t id = 0; id < end; ++id) sorted.emplace_back(tokens_[id], id);
     std::sort(sorted.begin(), sorted.end());
     for (size_t i = 1; i < sorted.size(); ++i) {
       if (sorted[i].first == sorted[i - 1].first) {
@@ -181,7 +185,7 @@ class TokenizerMaker {
                           {"fuse_unk", false},
                           {"byte_fallback", false},
                           {"ignore_merges", pre->ignore_merges},
-                          {"vocab", vocabulary(false)},
+                          {"vocab", vocabulary(ordinary_end())},
                           {"merges", std::move(merges)}};
     const ordered_json decoder = {
         {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
@@ -241,7 +245,7 @@ class TokenizerMaker {
                           {"fuse_unk", true},
                           {"byte_fallback", true},
                           {"ignore_merges", false},
-                          {"vocab", vocabulary(true)},
+                          {"vocab", vocabulary(tokens_.size())},
                           {"merges", merges_by_score()}};
     return document({{"type", "Sequence"}, {"normalizers", std::move(normalizers)}}, nullptr,
                     {{"type", "Sequence"}, {"decoders", std::move(decoders)}}, std::move(model));
