@@ -247,5 +247,27 @@ TEST_F(CliTest, PlansForAGpuThatIsNotHere) {
   }
 }
 
+TEST_F(CliTest, PlansWhatMakesARunFit) {
+  const std::string model =
+      "plan --vocab 32768 model.style=qwen3 model.layers=24 model.width=768 model.heads=12 model.kv_heads=4 "
+      "model.mlp_width=2048 model.context=2048 training.batch_size=8 ";
+  const Outcome fits = gradmill(model + "--device h100 --fits 1,5,80");
+  EXPECT_EQ(fits.code, 0) << fits.output;
+  EXPECT_NE(fits.output.find("on H100 SXM 80GB with so much memory"), std::string::npos) << fits.output;
+  const std::string lines = fits.output.substr(fits.output.find("\n1 GiB"));
+  const size_t small = lines.find("\n5 GiB"), large = lines.find("\n80 GiB");
+  ASSERT_TRUE(small != std::string::npos && large != std::string::npos) << fits.output;
+  EXPECT_NE(lines.substr(0, small).find("DOES NOT FIT"), std::string::npos) << fits.output;
+  EXPECT_NE(lines.substr(small, large - small).find("training.micro_batch_size="), std::string::npos) << fits.output;
+  EXPECT_NE(lines.substr(large).find("nothing changed"), std::string::npos) << fits.output;
+  // What it says is so.
+  const std::string said = lines.substr(small, large - small);
+  const Outcome plan = gradmill(model + "--device h100 " + said.substr(said.find("training.")));
+  const size_t total = plan.output.find("\ntotal");
+  ASSERT_NE(total, std::string::npos) << plan.output;
+  EXPECT_LE(std::stod(plan.output.substr(total + 6)), 5 * 1024) << plan.output;
+  EXPECT_EQ(gradmill(model + "--fits 0").code, 2);
+}
+
 }  // namespace
 }  // namespace gradmill::test
