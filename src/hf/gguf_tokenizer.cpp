@@ -18,6 +18,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 enum class TokenType : int32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+constexpr double kLastType = 6;
 
 // Strings from a file need not be UTF-8, which JSON must be.
 bool is_utf8(std::string_view text) {
@@ -50,6 +51,10 @@ class TokenizerMaker {
     types_ = file_.array("tokenizer.ggml.token_type");
     if (types_ != nullptr && types_->count != tokens_.size()) {
       throw file_.bad("tokenizer.ggml.token_type is not as long as tokenizer.ggml.tokens");
+    }
+    for (size_t id = 0; types_ != nullptr && id < tokens_.size(); ++id) {
+      const double type = types_->number(id);
+      if (!(type >= 0 && type <= kLastType)) throw file_.bad(fmt::format("token {} is of type {}", id, type));
     }
   }
 

@@ -194,6 +194,18 @@ TEST(Gguf, AddedTokensKeepTheirIdsForEveryReader) {
   EXPECT_EQ(tokenizer->encode("ab<|end|>a<|last|>").ids, (std::vector<TokenId>{4, 0, 1, 6}));
 }
 
+TEST(Gguf, RefusesTypesThatNoTokenHas) {
+  for (const float type : {7.0f, -1.0f, 3e9f, std::nanf("")}) {
+    Bytes file;
+    file.add<uint32_t>(3).add<uint64_t>(0).add<uint64_t>(3);
+    file.text("tokenizer.ggml.model").add<uint32_t>(8).text("gpt2");
+    file.texts("tokenizer.ggml.tokens", {"a"});
+    file.text("tokenizer.ggml.token_type").add<uint32_t>(9).add<uint32_t>(6).add<uint64_t>(1).add(type);
+    const std::string message = message_of([&] { gguf_tokenizer(open(file.bytes_)); });
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "token 0 is of type", message);
+  }
+}
+
 TEST(Gguf, RefusesDamagedFiles) {
   const auto refusal = [](const std::string& bytes) { return message_of([&] { open(bytes); }); };
   const auto expect = [&](const std::string& fragment, const std::string& bytes) {
