@@ -76,6 +76,22 @@ TEST_F(ModelCliTest, ATokenizerMayBeSmallerThanTheModel) {
   EXPECT_EQ(text.code, 0) << text.output;
 }
 
+TEST_F(ModelCliTest, PredictsIntoAFileOfTheCurrentFolder) {
+  model_folder(kTinyLlama, tiny_llama("F32"));
+  std::string table = "text\tlabel\n";
+  for (int i = 0; i < 12; ++i) table += fmt::format("w{} w{}\t{}\n", 1 + i, 15 - i, i % 2 == 0 ? "even" : "odd");
+  const std::string data = file("labels.tsv", table);
+  const Outcome trained = gradmill(
+      fmt::format("train task=classify model.path='{0}/model' data.path={1} model.context=16 training.epochs=1 "
+                  "training.batch_size=4 machine.device=cpu checkpoint.dir='{0}/run'",
+                  folder_.string(), data));
+  ASSERT_EQ(trained.code, 0) << trained.output;
+  const Outcome answers = gradmill(fmt::format("predict '{}/run' --in {} --out answers.jsonl", folder_.string(), data));
+  EXPECT_EQ(answers.code, 0) << answers.output;
+  std::ifstream lines(folder_ / "work" / "answers.jsonl");
+  EXPECT_EQ(std::count(std::istreambuf_iterator<char>(lines), {}, '\n'), 12);
+}
+
 // Before the data is tokenised: nothing but the line comes out.
 TEST_F(ModelCliTest, WhatCannotBeUsedIsRefusedAtOnce) {
   const fs::path folder = model_folder(kTinyLlama, tiny_llama("F32"));
