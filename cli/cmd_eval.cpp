@@ -88,6 +88,7 @@ Run add_generate(CLI::App& app) {
     }
     GenerateOptions generating = options->generate;
     generating.stop_token = loaded.end_of_text();
+    generating.num_ids = tokenizer.vocab_size();
     std::vector<TokenId> prompt;
     if (options->chat || !options->messages.empty()) {
       const std::string messages = options->messages.empty() ? one_turn(options->system, options->prompt)

@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "config_args.h"
+#include "train/fit_plan.h"
 #include "train/run_data.h"
 #include "train/run_model.h"
 #include "train/run_options.h"
@@ -15,7 +16,20 @@ namespace {
 CheckedData planned_data(const RunConfig& config, int64_t vocab) {
   constexpr int64_t kCharacters = 65;  // of tiny Shakespeare
   if (vocab == 0 && !config.data.path.empty()) return check_run_data(config);
-  return {.vocab = vocab > 0 ? vocab : kCharacters, .task = task_without_data(config), .sizes = session_options(config)};
+  return {
+      .vocab = vocab > 0 ? vocab : kCharacters, .task = task_without_data(config), .sizes = session_options(config)};
+}
+
+// The sizes asked about are a GPU's, also where there is none.
+std::string fits_text(RunConfig config, int64_t vocab, const std::vector<double>& sizes) {
+  constexpr const char* kAssumed = "rtx4090";
+  if (config.machine.device == "auto" && session_options(config).device.kind == DeviceKind::cpu) {
+    config.machine.device = kAssumed;
+  }
+  const std::vector<FitChoice> choices =
+      fit_choices(config, [&](const RunConfig& changed) { return planned_data(changed, vocab); });
+  return fmt::format("the fastest on paper that fits, on {} with so much memory\n\n{}",
+                     session_options(config).device.title, describe_fits(choices, sizes));
 }
 
 }  // namespace
@@ -24,14 +38,23 @@ Run add_plan(CLI::App& app) {
   const auto request = std::make_shared<ConfigRequest>();
   const auto device = std::make_shared<std::string>();
   const auto vocab = std::make_shared<int64_t>(0);
+  const auto sizes = std::make_shared<std::vector<double>>();
   add_config_args(app, *request);
   app.add_option("--device", *device,
                  "short for machine.device=: cpu, or a GPU such as h100, a100-80, rtx3090, rtx4090");
   app.add_option("--vocab", *vocab, "vocabulary size to plan for; default: the tokenizer's, or 65 for characters")
       ->check(CLI::PositiveNumber);
+  app.add_option("--fits", *sizes, "only say what makes the run fit into GPUs of so many GiB: 12,16,24,32")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::PositiveNumber);
   return [=] {
     if (!device->empty()) request->overrides.push_back("machine.device=" + *device);
     const RunConfig config = load_config(*request).config;
+    if (!sizes->empty()) {
+      fmt::print("{}", fits_text(config, *vocab, *sizes));
+      return 0;
+    }
     const CheckedData data = planned_data(config, *vocab);
     const RunModel described = open_run_model(config, data.task, data.vocab);
     const Transformer model(described.spec, described.plan);

@@ -57,6 +57,9 @@ def main():
     auto = AutoTokenizer.from_pretrained(folder)
     wrong = check_special_tokens(folder, auto)
     plain = Tokenizer.from_file(str(folder / "tokenizer.json")) if (folder / "tokenizer.json").exists() else None
+    if plain is not None:  # as AutoTokenizer has it, whatever the file says
+        plain.no_padding()
+        plain.no_truncation()
     count = 0
     for text in texts(paths):
         expected = auto.encode(text, add_special_tokens=False)

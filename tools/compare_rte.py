@@ -3,7 +3,8 @@
 """Fine-tunes a BERT folder on RTE with transformers and with gradmill, from the same weights on the same batches.
 
   compare_rte.py losses --gradmill build/gradmill --model MINILM --data RTE      50 losses side by side, dropout 0
-  compare_rte.py accuracy --seeds 20 ...                                         the whole recipe, mean accuracy of both
+  compare_rte.py accuracy --seeds 20 --results FILE ...                          the whole recipe, mean accuracy of both;
+                                                                                 seeds that FILE has are not run again
   compare_rte.py golden --model MINILM --data RTE                                tests/goldens/rte_minilm.safetensors
 
 Needs torch and transformers. RTE is GLUE's folder with train.tsv and dev.tsv."""
@@ -15,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import torch
@@ -122,18 +124,39 @@ def torch_accuracy(args, seed, train, dev, tokenizer):
     return best
 
 
+def gradmill_accuracy(args, seed):
+    with tempfile.TemporaryDirectory() as temporary:
+        metrics = gradmill_run(args, args.model, Path(temporary) / "run", f"training.seed={seed}")
+    return max(m["accuracy"] for m in metrics if m["kind"] == "eval")
+
+
+def kept_results(path):
+    if not path or not Path(path).exists():
+        return {}
+    lines = [json.loads(line) for line in open(path)]
+    return {(line["who"], line["seed"]): line["accuracy"] for line in lines}
+
+
 def accuracy(args):
     train, dev = read(Path(args.data) / "train.tsv"), read(Path(args.data) / "dev.tsv")
     tokenizer = AutoTokenizer.from_pretrained(args.model)
-    ours, theirs = [], []
+    measure = {"gradmill": lambda seed: gradmill_accuracy(args, seed),
+               "transformers": lambda seed: torch_accuracy(args, seed, train, dev, tokenizer)}
+    results = kept_results(args.results)
     for seed in range(args.seeds):
-        with tempfile.TemporaryDirectory() as temporary:
-            metrics = gradmill_run(args, args.model, Path(temporary) / "run", f"training.seed={seed}")
-            ours.append(max(m["accuracy"] for m in metrics if m["kind"] == "eval"))
-        theirs.append(torch_accuracy(args, seed, train, dev, tokenizer))
-        print(f"seed {seed}: gradmill {ours[-1]:.4f}  transformers {theirs[-1]:.4f}", flush=True)
-    print(f"mean: gradmill {statistics.mean(ours):.4f}  transformers {statistics.mean(theirs):.4f}")
-    return 0 if statistics.mean(ours) >= statistics.mean(theirs) - 0.015 else 1
+        for who, run in measure.items():
+            if (who, seed) in results:
+                continue
+            begin = time.monotonic()
+            results[who, seed] = run(seed)
+            line = dict(who=who, seed=seed, accuracy=results[who, seed], seconds=round(time.monotonic() - begin, 1))
+            print(json.dumps(line), flush=True)
+            if args.results:
+                with open(args.results, "a") as file:
+                    file.write(json.dumps(line) + "\n")
+    means = {who: statistics.mean(results[who, seed] for seed in range(args.seeds)) for who in measure}
+    print(f"mean of {args.seeds}: gradmill {means['gradmill']:.4f}  transformers {means['transformers']:.4f}")
+    return 0 if means["gradmill"] >= means["transformers"] - 0.015 else 1
 
 
 def golden(args):
@@ -155,6 +178,7 @@ def main():
     parser.add_argument("--data", required=True)
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--results", help="of accuracy: a JSON line for every run, kept from call to call")
     parser.add_argument("--device", default="cpu", help="gradmill's")
     parser.add_argument("--torch-device", default="cpu")
     args = parser.parse_args()

@@ -82,7 +82,7 @@ std::string read_bytes(const std::filesystem::path& path, int64_t max_bytes) {
 
 void write_whole_file(const std::filesystem::path& path, std::string_view bytes) {
   std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error) throw file_error("make the folder", path.parent_path(), error.value());
   TemporaryFile temporary(path);
   write_all(temporary.descriptor(), bytes, path);

@@ -18,6 +18,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 enum class TokenType : int32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+constexpr double kLastType = 6;
 
 // Strings from a file need not be UTF-8, which JSON must be.
 bool is_utf8(std::string_view text) {
@@ -50,6 +51,10 @@ class TokenizerMaker {
     types_ = file_.array("tokenizer.ggml.token_type");
     if (types_ != nullptr && types_->count != tokens_.size()) {
       throw file_.bad("tokenizer.ggml.token_type is not as long as tokenizer.ggml.tokens");
+    }
+    for (size_t id = 0; types_ != nullptr && id < tokens_.size(); ++id) {
+      const double type = types_->number(id);
+      if (!(type >= 0 && type <= kLastType)) throw file_.bad(fmt::format("token {} is of type {}", id, type));
     }
   }
 
@@ -114,13 +119,17 @@ class TokenizerMaker {
     return added;
   }
 
-  // Tokens that the model may give. Added ones are found before it; `with_added` has them all the same, because
-  // SentencePiece's vocabularies do.
-  ordered_json vocabulary(bool with_added) const {
+  // Added tokens are found before the model sees a text. Those behind all others may be left out of its vocabulary:
+  // Hugging Face's libraries number what it lacks from its size on, whatever the ids say.
+  size_t ordinary_end() const {
+    size_t end = tokens_.size();
+    while (end > 0 && is_added(end - 1)) --end;
+    return end;
+  }
+
+  ordered_json vocabulary(size_t end) const {
     std::vector<std::pair<std::string_view, size_t>> sorted;
-    for (size_t id = 0; id < tokens_.size(); ++id) {
-      if (with_added || !is_added(id)) sorted.emplace_back(tokens_[id], id);
-    }
+    for (size_t id = 0; id < end; ++id) sorted.emplace_back(tokens_[id], id);
     std::sort(sorted.begin(), sorted.end());
     for (size_t i = 1; i < sorted.size(); ++i) {
       if (sorted[i].first == sorted[i - 1].first) {
@@ -181,7 +190,7 @@ class TokenizerMaker {
                           {"fuse_unk", false},
                           {"byte_fallback", false},
                           {"ignore_merges", pre->ignore_merges},
-                          {"vocab", vocabulary(false)},
+                          {"vocab", vocabulary(ordinary_end())},
                           {"merges", std::move(merges)}};
     const ordered_json decoder = {
         {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
@@ -241,7 +250,7 @@ class TokenizerMaker {
                           {"fuse_unk", true},
                           {"byte_fallback", true},
                           {"ignore_merges", false},
-                          {"vocab", vocabulary(true)},
+                          {"vocab", vocabulary(tokens_.size())},
                           {"merges", merges_by_score()}};
     return document({{"type", "Sequence"}, {"normalizers", std::move(normalizers)}}, nullptr,
                     {{"type", "Sequence"}, {"decoders", std::move(decoders)}}, std::move(model));

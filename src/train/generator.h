@@ -17,6 +17,7 @@ struct GenerateOptions {
   SamplerOptions sampler;
   std::optional<int32_t> stop_token;     // ends the text, and is no part of it
   std::vector<int32_t> more_stops = {};  // so does each of these
+  int64_t num_ids = 0;  // only ids below are drawn: models may have rows that no token has; 0: all
 };
 
 // The new tokens, without the prompt. on_token, if given, sees each as soon as it is drawn; after it returns false no

@@ -8,6 +8,7 @@
 #include "metrics/run_metrics.h"
 #include "train/metrics_fan.h"
 #include "train/run_folder.h"
+#include "train/run_model.h"
 #include "train/run_report.h"
 #include "train/stop_signal.h"
 
@@ -110,11 +111,15 @@ std::optional<RunTokenizer> kept_tokenizer(const Prepared& prepared) {
 }
 
 std::unique_ptr<RunData> load_data(const Prepared& prepared) {
-  const std::optional<RunTokenizer> kept = kept_tokenizer(prepared);
-  return load_run_data(prepared.config.config,
-                       {.tokenizer = kept ? &*kept : nullptr,
-                        .note = [](const std::string& line) { fmt::print(stderr, "gradmill: {}\n", line); },
-                        .stop_requested = StopSignal::requested});
+  const RunConfig& config = prepared.config.config;
+  std::optional<RunTokenizer> tokenizer = kept_tokenizer(prepared);
+  if (!config.model.path.empty()) {
+    if (!tokenizer) tokenizer = open_run_tokenizer(tokenizer_name(config));
+    check_model_path(config, *tokenizer);
+  }
+  return load_run_data(config, {.tokenizer = tokenizer ? &*tokenizer : nullptr,
+                                .note = [](const std::string& line) { fmt::print(stderr, "gradmill: {}\n", line); },
+                                .stop_requested = StopSignal::requested});
 }
 
 int train(const Prepared& prepared) {

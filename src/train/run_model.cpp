@@ -220,6 +220,12 @@ bool is_model_path(const fs::path& path) {
          !fs::exists(path / "checkpoints", ignored);
 }
 
+void check_model_path(const RunConfig& config, const RunTokenizer& tokenizer) {
+  const RunTask task = task_without_data(config);
+  const RunModel described = open_run_model(config, task, tokenizer.tokenizer->vocab_size());
+  if (described.weights) map_weights(*described.weights, described.family, described.make(), !task.is_language());
+}
+
 void load_first_weights(const RunModel& described, const Transformer& model, Session& session,
                         const std::function<void(const std::string&)>& note) {
   if (described.weights == nullptr) return;

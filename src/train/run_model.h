@@ -45,6 +45,10 @@ std::optional<LabelMap> labels_of_model(const RunConfig& config);
 // What a path without a run behind it is: a folder of Hugging Face's or a .gguf file.
 bool is_model_path(const std::filesystem::path& path);
 
+// Throws where a run with these settings could not start from model.path, as far as that shows without its values and
+// without the data: before hours go into tokenising that.
+void check_model_path(const RunConfig& config, const RunTokenizer& tokenizer);
+
 // Random weights stay where the files have none: a new head. `note` is told which.
 void load_first_weights(const RunModel& described, const Transformer& model, Session& session,
                         const std::function<void(const std::string&)>& note);

@@ -207,7 +207,8 @@ std::string Trainer::sample() {
   const std::vector<TokenId> prompt = data_->prompt();
   const GenerateOptions options{.max_tokens = config_.sample.tokens,
                                 .sampler = sampler_options(config_),
-                                .stop_token = end_of_text(tokenizer, config_.data)};
+                                .stop_token = end_of_text(tokenizer, config_.data),
+                                .num_ids = tokenizer.tokenizer->vocab_size()};
   TextStream text(*tokenizer.tokenizer, prompt);
   std::string written;
   generate(session_, prompt, options, [&](int32_t token) {

@@ -1,58 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The binary as a user meets it: exit codes, one clear line, no files left behind.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
+#include "cli/cli_fixture.h"
 
 namespace gradmill::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Outcome {
-  int code;
-  std::string output;  // stdout and stderr
-};
-
-// Each test runs in an empty folder of its own and must leave it as it found it.
-class CliTest : public testing::Test {
- protected:
-  CliTest() {
-    folder_ = fs::temp_directory_path() / ("gradmill-cli-" + std::to_string(getpid()) + "-" +
-                                           testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder_ / "work");
-  }
-  ~CliTest() override { fs::remove_all(folder_); }
-
-  Outcome gradmill(const std::string& arguments) const {
-    const std::string command = "cd '" + (folder_ / "work").string() + "' && env -u GRADMILL_DATA XDG_CACHE_HOME='" +
-                                (folder_ / "cache").string() + "' '" GRADMILL_BINARY "' " + arguments + " 2>&1";
-    FILE* pipe = popen(command.c_str(), "r");
-    std::string output;
-    for (char buffer[4096]; size_t count = fread(buffer, 1, sizeof buffer, pipe);) output.append(buffer, count);
-    return {WEXITSTATUS(pclose(pipe)), output};
-  }
-
-  std::string file(const std::string& name, const std::string& content) const {
-    const fs::path path = folder_ / name;
-    std::ofstream(path, std::ios::binary) << content;
-    return "'" + path.string() + "'";
-  }
-
-  void expect_error(const std::string& arguments, int code, const std::string& part) const {
-    const Outcome outcome = gradmill(arguments);
-    EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.output;
-    EXPECT_NE(outcome.output.find(part), std::string::npos) << arguments << "\n" << outcome.output;
-    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
-    EXPECT_TRUE(fs::is_empty(folder_ / "work")) << arguments;
-    EXPECT_FALSE(fs::exists(folder_ / "cache")) << arguments;
-  }
-
-  fs::path folder_;
-};
 
 TEST_F(CliTest, VersionAndHelp) {
   EXPECT_EQ(gradmill("version").code, 0);
@@ -293,6 +245,28 @@ TEST_F(CliTest, PlansForAGpuThatIsNotHere) {
        {"persistent", "train: saved", "layers.*.attention.qkv", "library workspaces", "matmul", "fits"}) {
     EXPECT_NE(plan.output.find(part), std::string::npos) << part << "\n" << plan.output;
   }
+}
+
+TEST_F(CliTest, PlansWhatMakesARunFit) {
+  const std::string model =
+      "plan --vocab 32768 model.style=qwen3 model.layers=24 model.width=768 model.heads=12 model.kv_heads=4 "
+      "model.mlp_width=2048 model.context=2048 training.batch_size=8 ";
+  const Outcome fits = gradmill(model + "--device h100 --fits 1,5,80");
+  EXPECT_EQ(fits.code, 0) << fits.output;
+  EXPECT_NE(fits.output.find("on H100 SXM 80GB with so much memory"), std::string::npos) << fits.output;
+  const std::string lines = fits.output.substr(fits.output.find("\n1 GiB"));
+  const size_t small = lines.find("\n5 GiB"), large = lines.find("\n80 GiB");
+  ASSERT_TRUE(small != std::string::npos && large != std::string::npos) << fits.output;
+  EXPECT_NE(lines.substr(0, small).find("DOES NOT FIT"), std::string::npos) << fits.output;
+  EXPECT_NE(lines.substr(small, large - small).find("training.micro_batch_size="), std::string::npos) << fits.output;
+  EXPECT_NE(lines.substr(large).find("nothing changed"), std::string::npos) << fits.output;
+  // What it says is so.
+  const std::string said = lines.substr(small, large - small);
+  const Outcome plan = gradmill(model + "--device h100 " + said.substr(said.find("training.")));
+  const size_t total = plan.output.find("\ntotal");
+  ASSERT_NE(total, std::string::npos) << plan.output;
+  EXPECT_LE(std::stod(plan.output.substr(total + 6)), 5 * 1024) << plan.output;
+  EXPECT_EQ(gradmill(model + "--fits 0").code, 2);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "checkpoint/safetensors.h"
 #include "hf/folder_files.h"
 #include "hf/gguf_export.h"
@@ -172,6 +174,36 @@ TEST(Gguf, ReadsSentencePiecesByScore) {
   EXPECT_EQ(tokenizer->encode("abc").ids, (std::vector<TokenId>{8, 7}));
   EXPECT_EQ(tokenizer->encode("ä").ids, (std::vector<TokenId>{2, 9, 10}));
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("abc ä").ids), "abc ä");
+}
+
+// Hugging Face's libraries number added tokens that the vocabulary lacks from its size on, whatever their ids say.
+TEST(Gguf, AddedTokensKeepTheirIdsForEveryReader) {
+  Bytes file;
+  file.add<uint32_t>(3).add<uint64_t>(0).add<uint64_t>(5);
+  file.text("tokenizer.ggml.model").add<uint32_t>(8).text("gpt2");
+  file.text("tokenizer.ggml.pre").add<uint32_t>(8).text("gpt-2");
+  file.texts("tokenizer.ggml.tokens", {"<|end|>", "a", "<|pad|>", "b", "ab", "<|more|>", "<|last|>"});
+  file.texts("tokenizer.ggml.merges", {"a b"});
+  const std::vector<int32_t> types = {3, 1, 3, 1, 1, 3, 4};
+  file.text("tokenizer.ggml.token_type").add<uint32_t>(9).add<uint32_t>(5).add<uint64_t>(types.size());
+  for (const int32_t type : types) file.add(type);
+  const std::string made = gguf_tokenizer(open(file.bytes_)).json;
+  const nlohmann::json vocab = nlohmann::json::parse(made)["model"]["vocab"];
+  EXPECT_EQ(vocab, (nlohmann::json{{"<|end|>", 0}, {"a", 1}, {"<|pad|>", 2}, {"b", 3}, {"ab", 4}}));
+  const auto tokenizer = parse_tokenizer_json(made, "made");
+  EXPECT_EQ(tokenizer->encode("ab<|end|>a<|last|>").ids, (std::vector<TokenId>{4, 0, 1, 6}));
+}
+
+TEST(Gguf, RefusesTypesThatNoTokenHas) {
+  for (const float type : {7.0f, -1.0f, 3e9f, std::nanf("")}) {
+    Bytes file;
+    file.add<uint32_t>(3).add<uint64_t>(0).add<uint64_t>(3);
+    file.text("tokenizer.ggml.model").add<uint32_t>(8).text("gpt2");
+    file.texts("tokenizer.ggml.tokens", {"a"});
+    file.text("tokenizer.ggml.token_type").add<uint32_t>(9).add<uint32_t>(6).add<uint64_t>(1).add(type);
+    const std::string message = message_of([&] { gguf_tokenizer(open(file.bytes_)); });
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "token 0 is of type", message);
+  }
 }
 
 TEST(Gguf, RefusesDamagedFiles) {

@@ -285,6 +285,20 @@ TEST_F(GeneratorTest, FollowsTheLogits) {
   EXPECT_NE(generate(session_, prompt, options), drawn);
 }
 
+// A model may have more rows than its tokenizer has tokens.
+TEST_F(GeneratorTest, DrawsOnlyIdsThatThereAre) {
+  const std::vector<int32_t> prompt = tokens(4);
+  constexpr int64_t kIds = 5;
+  for (const double temperature : {0.0, 5.0}) {
+    GenerateOptions options{.max_tokens = 40, .sampler = {.temperature = temperature, .seed = 1}};
+    const std::vector<int32_t> free = generate(session_, prompt, options);
+    ASSERT_GE(*std::max_element(free.begin(), free.end()), kIds) << "nothing to leave out";
+    options.num_ids = kIds;
+    const std::vector<int32_t> drawn = generate(session_, prompt, options);
+    EXPECT_LT(*std::max_element(drawn.begin(), drawn.end()), kIds);
+  }
+}
+
 TEST_F(GeneratorTest, AnEmptyPromptIsAUsersMistake) {
   try {
     generate(session_, {}, {});
