@@ -48,7 +48,7 @@ TEST(Corpus, SelfIsThisRepository) {
 
 TEST(Corpus, SelfHasTheBytesOfItsFiles) {
   // What could go wrong in CMake: ; \; "quotes" ${variables} @ONLY@ [[brackets]] [=[ ]] \\ $ENV{HOME}
-  const std::string here = load_corpus({.dataset = __FILE__}).text;
+  const std::string here = load_corpus({.dataset = GRADMILL_SOURCE_DIR "/tests/data/corpus_test.cpp"}).text;
   EXPECT_NE(load_corpus({}).text.find("==> tests/data/corpus_test.cpp <==\n" + here), std::string::npos);
 }
 
