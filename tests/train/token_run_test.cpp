@@ -99,6 +99,14 @@ TEST_F(TokenRunTest, ALoadedRunNeedsNothingButItsFolder) {
   const Evaluation other = loaded.evaluate_text((folder_.path() / "validation.jsonl").string());
   EXPECT_LT(other.loss(), 1);
   EXPECT_GT(other.tokens, 200);
+  // Every byte but those of each document's first token, which is not predicted; the ends have none.
+  const Tokenizer& by = *loaded.tokenizer().tokenizer;
+  int64_t bytes = 0;
+  for (const std::string& text : texts_of(documents(40, 7))) {
+    const std::vector<TokenId> ids = by.encode(text).ids;
+    bytes += std::ssize(text) - std::ssize(by.decode(std::span(ids).first(1)));
+  }
+  EXPECT_EQ(other.bytes, bytes);
 }
 
 TEST_F(TokenRunTest, BytesNeedNoFile) {
