@@ -197,6 +197,33 @@ TEST_F(CliTest, ARunOnTokensFromTextToText) {
   EXPECT_NE(more.output.find("resumed from step 12"), std::string::npos) << more.output;
 }
 
+TEST_F(CliTest, ALabelledRunsScoresAreInItsTable) {
+  std::string lines;
+  for (int i = 0; i < 120; ++i) {
+    lines += std::string("{\"text\": \"the mill ") + (i % 3 ? "turns" : "stands") + "\", \"label\": \"" +
+             (i % 3 ? "on" : "off") + "\"}\n";
+  }
+  const std::string data = file("labelled.jsonl", lines);
+  ASSERT_EQ(gradmill("tokenizer train " + data + " --vocab-size 270 --out tokenizer").code, 0);
+  const Outcome run = gradmill("train checkpoint.dir=run task=classify model.style=bert --tokenizer tokenizer --data " +
+                               data + " " + kTinyTokens + "training.batch_size=8 training.epochs=0");
+  EXPECT_EQ(run.code, 0) << run.output;
+  const Outcome more = gradmill("train --resume run training.steps=15");
+  EXPECT_EQ(more.code, 0) << more.output;
+  std::ifstream table(folder_ / "work/run/metrics.csv");
+  std::string header, row, last;  // with scores
+  ASSERT_TRUE(std::getline(table, header));
+  EXPECT_NE(header.find(",eval_accuracy,eval_f1,"), std::string::npos) << header;
+  while (std::getline(table, row)) {
+    EXPECT_EQ(std::count(row.begin(), row.end(), ','), std::count(header.begin(), header.end(), ',')) << row;
+    if (!row.ends_with(",,,,,,")) last = row;
+  }
+  EXPECT_TRUE(last.starts_with("15,")) << last;  // the evaluation at the end
+  const Outcome eval = gradmill("eval run --json");
+  EXPECT_EQ(eval.code, 0) << eval.output;
+  EXPECT_NE(eval.output.find("\"accuracy\""), std::string::npos) << eval.output;
+}
+
 TEST_F(CliTest, ExportMistakes) {
   expect_error("export", 2, "from is required");
   expect_error("export x --to y --format onnx", 2, "onnx");
