@@ -245,6 +245,13 @@ TEST_F(CliTest, InspectShowsWhatAModelWouldSee) {
   const Outcome masked = gradmill("data inspect " + prompts + " --tokenizer tokenizer --context 32");
   EXPECT_EQ(masked.code, 0) << masked.output;
   EXPECT_NE(masked.output.find("[2+2=]4"), std::string::npos) << masked.output;
+  const std::string tokenize = "data tokenize " + prompts + " --task instruct --tokenizer tokenizer --out shards";
+  const Outcome uncut = gradmill(tokenize);
+  EXPECT_EQ(uncut.code, 2) << uncut.output;
+  EXPECT_NE(uncut.output.find("--context"), std::string::npos) << uncut.output;
+  EXPECT_EQ(gradmill(tokenize + " --context 32").code, 0);
+  const Outcome shards = gradmill("data inspect shards --tokenizer tokenizer");
+  EXPECT_NE(shards.output.find("% of the tokens are learned"), std::string::npos) << shards.output;
   const Outcome missing = gradmill("data inspect " + prompts);
   EXPECT_EQ(missing.code, 2) << missing.output;
   EXPECT_NE(missing.output.find("--tokenizer"), std::string::npos) << missing.output;
