@@ -69,10 +69,21 @@ class ProgressLine {
 };
 
 struct TokenizeArgs : SourceArgs {
-  std::string tokenizer, out;
+  std::string tokenizer, out, task = "text";
+  int64_t context = 0;
   int threads = -1;
   int64_t shard_tokens = TokenizeOptions{}.shard_tokens;
 };
+
+// As data.task=instruct has them, with what is learned kept in the shards.
+RecordEncoding encode_instructions(const TokenizeArgs& args, const std::vector<SourceFile>& files,
+                                   const std::shared_ptr<InstructionLog>& log) {
+  if (args.context == 0) {
+    throw usage_error("instructions are cut to the context they will be trained with", "give --context");
+  }
+  check_instruction_files(files);
+  return instruction_encoding(open_run_tokenizer(args.tokenizer), args.context, log);
+}
 
 int run_tokenize(const TokenizeArgs& args) {
   StopSignal::install();
@@ -83,11 +94,16 @@ int run_tokenize(const TokenizeArgs& args) {
   options.shard_tokens = args.shard_tokens;
   options.progress = [&](const TokenizeProgress& progress) { return line(progress); };
   options.note = [](const std::string& note) { fmt::print(stderr, "{}\n", note); };
-  const CorpusTokenizer tokenizer = open_corpus_tokenizer(args.tokenizer);
-  const TokenizeReport report =
-      tokenize_corpus(list_sources(args.sources), tokenizer.text(args.column, args.eos), args.out, options);
+  const std::vector<SourceFile> files = list_sources(args.sources);
+  const auto log = std::make_shared<InstructionLog>();
+  const RecordEncoding encoding = args.task == "instruct"
+                                      ? encode_instructions(args, files, log)
+                                      : open_corpus_tokenizer(args.tokenizer).text(args.column, args.eos);
+  const TokenizeReport report = tokenize_corpus(files, encoding, args.out, options);
   line.clear();
-  if (!report.skipped.empty()) fmt::print(stderr, "{}\n", report.skipped);
+  for (const std::string& remark : {report.skipped, log->summary()}) {
+    if (!remark.empty()) fmt::print(stderr, "{}\n", remark);
+  }
   const TokenizeProgress& done = report.progress;
   fmt::print("{}: {} tokens in {} documents, {} shards, {} tokens/s\n", args.out, report.manifest.num_tokens(),
              report.manifest.num_documents(), report.manifest.shards.size(),
@@ -100,6 +116,11 @@ CLI::App* add_tokenize(CLI::App& app, TokenizeArgs& args) {
   add_source_args(*tokenize, args);
   tokenize->add_option("--tokenizer", args.tokenizer, "a tokenizer.json, a .model, a vocab.txt, or their folder")
       ->required();
+  tokenize->add_option("--task", args.task, "what the records are: text, or instruct (conversations, prompts)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "instruct"}));
+  tokenize->add_option("--context", args.context, "with --task instruct: the most tokens of one, model.context later")
+      ->check(CLI::PositiveNumber);
   tokenize->add_option("--out", args.out, "the folder to make")->required();
   tokenize->add_option("--threads", args.threads, "threads that tokenise; default: all cores but two")
       ->check(CLI::Range(0, 1024));

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "data/file_io.h"
+#include "tasks/text_metrics.h"
 #include "train/chat_prompt.h"
 #include "train/generator.h"
 #include "train/loaded_run.h"
@@ -31,6 +32,18 @@ int eval_labelled(LoadedRun& loaded, const std::string& dataset, bool as_json) {
   return 0;
 }
 
+// Targets without text, say the ends of documents alone, have no bits a byte.
+void print_language(const Evaluation& result, const LoadedRun& loaded) {
+  const double by_byte = bits_per_byte(result.loss_sum, result.bytes);
+  fmt::print(
+      "{{\"step\": {}, \"loss\": {:.6f}, \"perplexity\": {:.4f}, \"bits_per_byte\": {}, \"{}\": {:.4f}, "
+      "\"tokens\": {}, \"bytes\": {}}}\n",
+      loaded.step(), result.loss(), perplexity(result.loss()),
+      std::isfinite(by_byte) ? fmt::format("{:.4f}", by_byte) : "null",
+      loaded.tokenizer().is_chars() ? "bits_per_char" : "bits_per_token", result.loss() / std::log(2.0), result.tokens,
+      result.bytes);
+}
+
 }  // namespace
 
 Run add_eval(CLI::App& app) {
@@ -44,10 +57,7 @@ Run add_eval(CLI::App& app) {
     LoadedRun loaded(*run);
     if (!loaded.task().is_language()) return eval_labelled(loaded, *dataset, *as_json);
     const Evaluation result = dataset->empty() ? loaded.evaluate_validation() : loaded.evaluate_text(*dataset);
-    fmt::print("{{\"step\": {}, \"loss\": {:.6f}, \"perplexity\": {:.4f}, \"{}\": {:.4f}, \"tokens\": {}}}\n",
-               loaded.step(), result.loss(), std::exp(result.loss()),
-               loaded.tokenizer().is_chars() ? "bits_per_char" : "bits_per_token", result.loss() / std::log(2.0),
-               result.tokens);
+    print_language(result, loaded);
     return 0;
   };
 }

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "commands.h"
-#include "data/file_io.h"
+#include "files/output_file.h"
 #include "train/predictions.h"
 
 namespace gradmill::cli {
@@ -52,7 +52,7 @@ Run add_predict(CLI::App& app) {
     if (options->out.empty()) {
       std::fwrite(lines.data(), 1, lines.size(), stdout);
     } else {
-      write_whole_file(options->out, lines);
+      replace_file(options->out, lines);
     }
     return 0;
   };

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "adapters/module_pattern.h"
-#include "checkpoint/strict_json.h"
 #include "core/error.h"
+#include "files/strict_json.h"
 
 namespace gradmill {
 namespace {

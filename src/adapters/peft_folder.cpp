@@ -140,7 +140,6 @@ AdapterConfig read_adapter_config(const std::filesystem::path& folder) {
 void write_peft_folder(const std::filesystem::path& folder, const AdapterConfig& config, HfFamily family,
                        const Transformer& model, const TensorView& masters) {
   FileOps& ops = real_file_ops();
-  ops.make_folder(folder);
   const std::vector<AdaptedSlice>& slices = model.params().adapted_slices();
   const bool conv1d = std::any_of(slices.begin(), slices.end(), [&](const AdaptedSlice& slice) {
     return tensor_of(family, model, slice).transposed;
@@ -151,7 +150,6 @@ void write_peft_folder(const std::filesystem::path& folder, const AdapterConfig&
   OutputFile tensors(ops, folder / kAdapterFile);
   write_safetensors(tensors, adapter_tensors(family, model, masters));
   tensors.finish();
-  ops.sync_folder(folder);
 }
 
 }  // namespace gradmill

@@ -33,7 +33,7 @@ void load_adapter_tensors(const SafeTensors& file, HfFamily family, const Transf
                           const TensorView& masters);
 
 AdapterConfig read_adapter_config(const std::filesystem::path& folder);
-// The folder must not exist yet. Throws FileError.
+// Two new files in a folder. Throws FileError.
 void write_peft_folder(const std::filesystem::path& folder, const AdapterConfig& config, HfFamily family,
                        const Transformer& model, const TensorView& masters);
 

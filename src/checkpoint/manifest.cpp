@@ -13,8 +13,8 @@
 #include <system_error>
 #include <vector>
 
-#include "checkpoint/strict_json.h"
 #include "core/crc32c.h"
+#include "files/strict_json.h"
 
 namespace gradmill {
 namespace {

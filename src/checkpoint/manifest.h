@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "checkpoint/output_file.h"
+#include "files/output_file.h"
 
 namespace gradmill {
 

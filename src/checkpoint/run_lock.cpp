@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <string>
 
-#include "checkpoint/file_ops.h"
-#include "checkpoint/strict_json.h"
+#include "files/file_ops.h"
+#include "files/strict_json.h"
 
 namespace gradmill {
 namespace {

@@ -11,8 +11,8 @@
 #include <numeric>
 #include <optional>
 
-#include "checkpoint/strict_json.h"
 #include "core/error.h"
+#include "files/strict_json.h"
 
 namespace gradmill {
 namespace {

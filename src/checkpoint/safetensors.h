@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/mapped_file.h"
 #include "core/storage.h"
 #include "core/tensor_view.h"
+#include "files/mapped_file.h"
 
 namespace gradmill {
 

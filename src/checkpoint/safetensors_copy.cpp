@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "checkpoint/safetensors.h"
-#include "checkpoint/strict_json.h"
 #include "core/error.h"
+#include "files/strict_json.h"
 
 namespace gradmill {
 namespace {

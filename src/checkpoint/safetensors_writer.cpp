@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "checkpoint/safetensors.h"
-#include "checkpoint/strict_json.h"
+#include "files/strict_json.h"
 
 namespace gradmill {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/output_file.h"
 #include "core/tensor_view.h"
+#include "files/output_file.h"
 
 namespace gradmill {
 

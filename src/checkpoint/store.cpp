@@ -98,6 +98,8 @@ bool owner_lives(std::string_view name) {
   return ::kill(owner, 0) == 0 || errno == EPERM;
 }
 
+bool is_stale(std::string_view name) { return name.starts_with(kTemporaryPrefix) && !owner_lives(name); }
+
 }  // namespace
 
 CheckpointStore::CheckpointStore(fs::path run_folder, FileOps& ops)
@@ -236,9 +238,11 @@ void CheckpointStore::remove(int64_t step) {
 
 void CheckpointStore::clean_temporaries() {
   for (const std::string& name : list(folder_)) {
-    const bool stale_temporary = name.starts_with(kTemporaryPrefix) && !owner_lives(name);
     const std::optional<int64_t> step = name.starts_with(kReplacedPrefix) ? parse_step_name(name) : std::nullopt;
-    if (stale_temporary || (step && is_there(folder_ / step_name(*step)))) remove_tree(ops_, folder_ / name);
+    if (is_stale(name) || (step && is_there(folder_ / step_name(*step)))) remove_tree(ops_, folder_ / name);
+  }
+  for (const std::string& name : list(run_folder_)) {
+    if (is_stale(name)) remove_tree(ops_, run_folder_ / name);
   }
 }
 

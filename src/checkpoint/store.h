@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/file_ops.h"
 #include "checkpoint/safetensors_writer.h"
+#include "files/file_ops.h"
 
 namespace gradmill {
 
@@ -59,7 +59,8 @@ class CheckpointStore {
   void prune(int64_t keep_last, std::optional<int64_t> best);
   // At every moment the checkpoint is whole or gone. No such step: nothing done.
   void remove(int64_t step);
-  // Removes what killed processes left behind. Call it under the run's lock and before the first save.
+  // Removes what killed processes left behind, beside the checkpoints too. Call it under the run's lock and before the
+  // first save.
   void clean_temporaries();
 
  private:

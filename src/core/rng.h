@@ -14,16 +14,24 @@ namespace gradmill {
 
 using RandomBlock = std::array<uint32_t, 4>;
 
-// Which use of randomness this is; stable across releases, so that runs can be replayed.
-// Sites of layer l are kLayerSites + l * kSitesPerLayer + {attention, attention output, mlp output}.
+// Which use of randomness this is; stable across releases, so that runs can be replayed. All there are, in ascending
+// order, so that no two are alike.
 struct RngSite {
   static constexpr uint32_t kInit = 1;
   static constexpr uint32_t kShuffle = 2;
   static constexpr uint32_t kSample = 3;
   static constexpr uint32_t kEmbedding = 4;
   static constexpr uint32_t kClassifier = 5;
+  // Augmentation. Those of words have the next one too, for the second text of a pair.
+  static constexpr uint32_t kSynonyms = 16;
+  static constexpr uint32_t kSwap = 18;
+  static constexpr uint32_t kDeletion = 20;
+  static constexpr uint32_t kSpanMask = 22;
+  static constexpr uint32_t kTokenDropout = 23;
+  // Layer l has kLayerSites + l * kSitesPerLayer + {attention, attention output, mlp output, relative positions}.
   static constexpr uint32_t kLayerSites = 64;
   static constexpr uint32_t kSitesPerLayer = 8;
+  static constexpr uint32_t kRelativeInLayer = 3;
   static constexpr uint32_t kAdapterSites = 1u << 24;  // + the parameter they stand beside
 };
 

@@ -5,10 +5,10 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/strict_json.h"
 #include "core/error.h"
 #include "data/file_io.h"
 #include "data/sha256.h"
+#include "files/strict_json.h"
 #include "tokenizer/load_tokenizer.h"
 
 namespace gradmill {

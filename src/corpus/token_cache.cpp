@@ -7,13 +7,13 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/output_file.h"
-#include "checkpoint/strict_json.h"
 #include "core/error.h"
 #include "data/corpus.h"
 #include "data/file_io.h"
 #include "data/sha256.h"
 #include "data/shard_set.h"
+#include "files/output_file.h"
+#include "files/strict_json.h"
 
 namespace gradmill {
 namespace {

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "checkpoint/output_file.h"
-#include "checkpoint/strict_json.h"
 #include "core/error.h"
 #include "data/file_io.h"
+#include "files/output_file.h"
+#include "files/strict_json.h"
 
 namespace gradmill {
 namespace {

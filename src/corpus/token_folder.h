@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/file_ops.h"
 #include "data/token_shard.h"
+#include "files/file_ops.h"
 
 namespace gradmill {
 

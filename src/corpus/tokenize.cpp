@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/error.h"
-#include "corpus/fresh_folder.h"
 #include "corpus/token_block.h"
 #include "data/crew.h"
 #include "data/token_shard_writer.h"
+#include "files/fresh_target.h"
 
 namespace gradmill {
 namespace {
@@ -88,7 +88,7 @@ TokenizeReport tokenize_corpus(std::vector<SourceFile> files, const RecordEncodi
   TokenizeReport report;
   for (const SourceFile& file : files) report.manifest.sources.push_back(file.path.string());
   RecordBlocks blocks(std::move(files), {.read = options.read, .block_bytes = options.block_bytes});
-  FreshFolder folder(out, ops);
+  FreshTarget folder(ops, out, FreshTarget::Kind::folder);
   ShardSequence shards(folder.path(), encoding, options.shard_tokens, ops);
   BadRecords bad(options.read.bad_records);
   const Stopwatch watch;

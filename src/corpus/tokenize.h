@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/file_ops.h"
 #include "corpus/record_encoding.h"
 #include "corpus/token_folder.h"
 #include "data/crew_report.h"
 #include "data/source_list.h"
+#include "files/file_ops.h"
 
 namespace gradmill {
 

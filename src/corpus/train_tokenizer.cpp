@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/output_file.h"
 #include "core/error.h"
-#include "corpus/fresh_folder.h"
 #include "data/record_stream.h"
+#include "files/fresh_target.h"
+#include "files/output_file.h"
 
 namespace gradmill {
 namespace {
@@ -53,7 +53,7 @@ TrainTokenizerReport train_tokenizer(std::vector<SourceFile> files, const std::f
   ReadOptions read = options.read;
   read.fields = {{options.column}};
   RecordStream stream(std::move(files), read);
-  FreshFolder folder(out, ops);
+  FreshTarget folder(ops, out, FreshTarget::Kind::folder);
   TrainTokenizerReport report;
   feed_all(trainer, stream, options, report);
   report.skipped = stream.bad_records().summary();

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/file_ops.h"
 #include "data/record.h"
 #include "data/source_list.h"
+#include "files/file_ops.h"
 #include "tokenizer/bpe_trainer.h"
 
 namespace gradmill {

@@ -161,18 +161,17 @@ Gemm::~Gemm() { save_tuning(); }
 void Gemm::run(const GemmCall& call) {
   assert(call.c.numel() > 0 && call.a.numel() > 0);
   assert(!call.bias.defined() || call.bias.dtype == call.c.dtype);
-  assert(!call.addend.defined() || (call.addend.dtype == call.c.dtype && call.addend.data != call.c.data));
   const auto& [plan, algo] = impl_->planned(call);
   impl_->library.check(plan.run(impl_->context(), call, algo), "a matrix product");
 }
 
 bool Gemm::prefers(const GemmCall& call, const std::function<void()>& apart, const std::function<void()>& after) {
-  assert(call.epilogue != GemmEpilogue::none && call.beta == 0 && !call.addend.defined());
+  assert(call.epilogue != GemmEpilogue::none && call.beta == 0);
   assert(call.aux.shape == call.c.shape && call.aux.dtype == call.c.dtype && call.c.dtype != DType::fp32);
   constexpr int64_t kStep = 8;  // elements that the library wants to divide aux's rows
   const GemmProblem problem = problem_of(call, impl_->engine.compute_capability());
   const bool can = impl_->library.error.empty() && impl_->engine.options().autotune && !problem.deterministic &&
-                   problem.stride_aux % kStep == 0 && problem.alignment[5] >= 16;
+                   problem.stride_aux % kStep == 0 && problem.alignment[4] >= 16;
   if (!can) return false;
   if (const auto found = impl_->preferred.find(problem); found != impl_->preferred.end()) return found->second;
   if (is_capturing(impl_->engine.stream())) return false;

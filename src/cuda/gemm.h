@@ -15,14 +15,13 @@ class Engine;
 // gelu_gradient: it is multiplied with the slope of the GELU at `aux`.
 enum class GemmEpilogue : uint8_t { none, gelu, gelu_gradient };
 
-// c = alpha · op(a) · op(b) + beta · addend (+ bias to every row), row-major, accumulated in fp32 and rounded once.
+// c = alpha · op(a) · op(b) + beta · c (+ bias to every row), row-major, accumulated in fp32 and rounded once.
 // Shapes as MatmulArgs of ops/matmul.h.
 struct GemmCall {
   TensorView a, b, c;  // a and b share a dtype; c has it too, or is fp32
   bool transpose_a = false, transpose_b = false;
   float alpha = 1;
-  float beta = 0;                              // 0: nothing is read from addend or c
-  TensorView addend;                           // (m, n) in c's dtype and not overlapping c, or undefined: c itself
+  float beta = 0;                              // 0: c is not read
   TensorView bias;                             // (n) in c's dtype, or undefined
   bool tf32 = false;                           // for fp32 operands, where the GPU has it
   bool deterministic = false;                  // the same bits in every run: no choice may depend on a clock

@@ -69,11 +69,7 @@ GemmPlan::GemmPlan(const CublasLt& library, const GemmProblem& problem, const Ge
                          problem.transpose_b ? problem.k : problem.n, problem.stride_b)),
       second_(make_layout(library, problem.operand, problem.transpose_a ? problem.k : problem.m,
                           problem.transpose_a ? problem.m : problem.k, problem.stride_a)),
-      addend_(nullptr, library.layout_destroy),
-      result_(make_layout(library, problem.result, problem.m, problem.n, problem.stride_c)) {
-  if (problem.addend == GemmProblem::Addend::separate)
-    addend_ = make_layout(library, problem.result, problem.m, problem.n, problem.stride_addend);
-}
+      result_(make_layout(library, problem.result, problem.m, problem.n, problem.stride_c)) {}
 
 LtPreference GemmPlan::preference(const LtContext& lt) const {
   cublasLtMatmulPreference_t raw = nullptr;
@@ -82,11 +78,11 @@ LtPreference GemmPlan::preference(const LtContext& lt) const {
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     lt.library.check(lt.library.preference_set(raw, attribute, &value, sizeof(value)), "choosing an algorithm");
   };
-  const auto& [a, b, c, added, bias, aux] = problem_.alignment;
+  const auto& [a, b, c, bias, aux] = problem_.alignment;
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{lt.workspace.size()});
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32_t{b});
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32_t{a});
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t{added ? added : c});
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t{c});
   // The result is stored with the bias's loads, and beside aux: all must allow the width.
   uint32_t stored = c;
   for (uint32_t with : {uint32_t{bias}, uint32_t{aux}}) stored = with ? std::min(stored, with) : stored;
@@ -102,7 +98,7 @@ std::vector<cublasLtMatmulAlgo_t> GemmPlan::suggest(const LtContext& lt, int cou
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(count));
   int found = 0;
   const cublasStatus_t status =
-      lt.library.heuristic(lt.handle, operation_.get(), first_.get(), second_.get(), addend(), result_.get(),
+      lt.library.heuristic(lt.handle, operation_.get(), first_.get(), second_.get(), result_.get(), result_.get(),
                            preference(lt).get(), count, results.data(), &found);
   // What libraries of other versions make of an epilogue that they lack is not worth an error: there is another way.
   const bool optional = problem_.epilogue != GemmEpilogue::none;
@@ -119,7 +115,7 @@ std::vector<cublasLtMatmulAlgo_t> GemmPlan::suggest(const LtContext& lt, int cou
 
 bool GemmPlan::accepts(const LtContext& lt, const cublasLtMatmulAlgo_t& candidate) const {
   cublasLtMatmulHeuristicResult_t result{};
-  return lt.library.algo_check(lt.handle, operation_.get(), first_.get(), second_.get(), addend(), result_.get(),
+  return lt.library.algo_check(lt.handle, operation_.get(), first_.get(), second_.get(), result_.get(), result_.get(),
                                &candidate, &result) == CUBLAS_STATUS_SUCCESS &&
          result.workspaceSize <= lt.workspace.size();
 }
@@ -135,8 +131,8 @@ cublasStatus_t GemmPlan::run(const LtContext& lt, const GemmCall& call, const cu
   }
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   return lt.library.matmul(lt.handle, operation_.get(), &call.alpha, call.b.data, first_.get(), call.a.data,
-                           second_.get(), &call.beta, addend_ ? call.addend.data : call.c.data, addend(), call.c.data,
-                           result_.get(), &chosen, lt.workspace.data(), lt.workspace.size(), lt.stream);
+                           second_.get(), &call.beta, call.c.data, result_.get(), call.c.data, result_.get(), &chosen,
+                           lt.workspace.data(), lt.workspace.size(), lt.stream);
 }
 
 }  // namespace gradmill::cuda

@@ -31,14 +31,12 @@ class GemmPlan {
 
  private:
   LtPreference preference(const LtContext& lt) const;
-  // The library wants an addend in place to have the very layout of the result.
-  cublasLtMatrixLayout_t addend() const { return addend_ ? addend_.get() : result_.get(); }
 
   GemmProblem problem_;
   LtMatmulDesc operation_;
   // Row-major matrices are the transposes of column-major ones: the library computes cᵀ = op(b)ᵀ · op(a)ᵀ, so its first
   // operand is our b.
-  LtLayout first_, second_, addend_, result_;
+  LtLayout first_, second_, result_;
 };
 
 }  // namespace gradmill::cuda

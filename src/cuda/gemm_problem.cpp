@@ -18,7 +18,6 @@ uint16_t alignment_of(const TensorView& view) {
 }  // namespace
 
 GemmProblem problem_of(const GemmCall& call, int compute_capability) {
-  using enum GemmProblem::Addend;
   GemmProblem problem;
   problem.m = call.c.rows();
   problem.n = call.c.cols();
@@ -30,36 +29,31 @@ GemmProblem problem_of(const GemmCall& call, int compute_capability) {
   problem.result = call.c.dtype;
   problem.transpose_a = call.transpose_a;
   problem.transpose_b = call.transpose_b;
-  problem.addend = call.beta == 0 ? none : call.addend.defined() ? separate : in_place;
+  problem.adds = call.beta != 0;
   problem.bias = call.bias.defined();
   problem.tf32 = call.tf32 && call.a.dtype == DType::fp32 && compute_capability >= 80;
   problem.deterministic = call.deterministic;
-  problem.alignment = {alignment_of(call.a), alignment_of(call.b), alignment_of(call.c), 0, alignment_of(call.bias), 0};
-  if (problem.addend == separate) {
-    problem.stride_addend = call.addend.row_stride;
-    problem.alignment[3] = alignment_of(call.addend);
-  }
+  problem.alignment = {alignment_of(call.a), alignment_of(call.b), alignment_of(call.c), alignment_of(call.bias), 0};
   problem.epilogue = call.epilogue;
   if (problem.epilogue != GemmEpilogue::none) {
     problem.sums_follow = call.sums_follow;
     problem.stride_aux = call.aux.row_stride;
-    problem.alignment[5] = alignment_of(call.aux);
+    problem.alignment[4] = alignment_of(call.aux);
   }
   return problem;
 }
 
 std::string GemmProblem::str() const {
-  constexpr std::string_view addends[] = {"", " + beta c", " + beta addend"};
   constexpr std::string_view epilogues[] = {"", "gelu", "gelu gradient"};
   const std::string after = epilogue == GemmEpilogue::none
                                 ? ""
                                 : fmt::format(", {}{}: aux {} {}", epilogues[static_cast<size_t>(epilogue)],
-                                              sums_follow ? " and sums" : "", stride_aux, alignment[5]);
-  return fmt::format("{}x{}x{} {}{} {}>{}{}{}{}, strides {} {} {} {}, alignment {} {} {} {} {}{}", m, n, k,
+                                              sums_follow ? " and sums" : "", stride_aux, alignment[4]);
+  return fmt::format("{}x{}x{} {}{} {}>{}{}{}{}, strides {} {} {}, alignment {} {} {} {}{}", m, n, k,
                      transpose_a ? 't' : 'n', transpose_b ? 't' : 'n', tf32 ? "tf32" : name_of(operand),
-                     name_of(result), addends[static_cast<size_t>(addend)], bias ? " + bias" : "",
-                     deterministic ? " deterministic" : "", stride_a, stride_b, stride_c, stride_addend, alignment[0],
-                     alignment[1], alignment[2], alignment[3], alignment[4], after);
+                     name_of(result), adds ? " + beta c" : "", bias ? " + bias" : "",
+                     deterministic ? " deterministic" : "", stride_a, stride_b, stride_c, alignment[0], alignment[1],
+                     alignment[2], alignment[3], after);
 }
 
 size_t GemmProblemHash::operator()(const GemmProblem& problem) const {
@@ -68,14 +62,13 @@ size_t GemmProblemHash::operator()(const GemmProblem& problem) const {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 32;
   };
-  for (int64_t value : {problem.m, problem.n, problem.k, problem.stride_a, problem.stride_b, problem.stride_c,
-                        problem.stride_addend, problem.stride_aux})
+  for (int64_t value :
+       {problem.m, problem.n, problem.k, problem.stride_a, problem.stride_b, problem.stride_c, problem.stride_aux})
     mix(static_cast<uint64_t>(value));
   uint64_t flags = 0;
-  for (int value :
-       {static_cast<int>(problem.operand), static_cast<int>(problem.result), static_cast<int>(problem.addend),
-        int(problem.transpose_a), int(problem.transpose_b), int(problem.bias), int(problem.tf32),
-        int(problem.deterministic), static_cast<int>(problem.epilogue), int(problem.sums_follow)})
+  for (int value : {static_cast<int>(problem.operand), static_cast<int>(problem.result), int(problem.adds),
+                    int(problem.transpose_a), int(problem.transpose_b), int(problem.bias), int(problem.tf32),
+                    int(problem.deterministic), static_cast<int>(problem.epilogue), int(problem.sums_follow)})
     flags = flags * 8 + static_cast<uint64_t>(value);
   mix(flags);
   for (uint16_t bytes : problem.alignment) mix(bytes);

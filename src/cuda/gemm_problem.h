@@ -10,19 +10,17 @@
 namespace gradmill::cuda {
 
 struct GemmProblem {
-  enum class Addend : uint8_t { none, in_place, separate };
-
   int64_t m = 0, n = 0, k = 0;
-  // Elements from one row to the next; of the addend only if it is separate, of aux only with an epilogue.
-  int64_t stride_a = 0, stride_b = 0, stride_c = 0, stride_addend = 0, stride_aux = 0;
+  // Elements from one row to the next; of aux only with an epilogue.
+  int64_t stride_a = 0, stride_b = 0, stride_c = 0, stride_aux = 0;
   DType operand = DType::fp32, result = DType::fp32;
   bool transpose_a = false, transpose_b = false;
-  Addend addend = Addend::none;
+  bool adds = false;  // to what c was
   bool bias = false, tf32 = false, deterministic = false;
   GemmEpilogue epilogue = GemmEpilogue::none;
   bool sums_follow = false;
-  // Of pointers to a, b, c, addend, bias and aux: the largest power of two that divides them, up to 256; 0: not there.
-  std::array<uint16_t, 6> alignment{};
+  // Of pointers to a, b, c, bias and aux: the largest power of two that divides them, up to 256; 0: not there.
+  std::array<uint16_t, 5> alignment{};
 
   bool operator==(const GemmProblem&) const = default;
   // One line without tabs: for people, and the key in the tuning cache.

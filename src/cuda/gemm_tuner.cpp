@@ -26,12 +26,12 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// The call with a copy of c, where trials would change what the real call reads. Operands and a separate addend are
-// only read: real data, since products of zeros draw less power and run faster.
+// The call with a copy of c, where trials would change what the real call reads. Operands are only read: real
+// data, since products of zeros draw less power and run faster.
 class TrialCall {
  public:
   TrialCall(const GemmCall& call, cudaStream_t stream) : call_(call) {
-    if (call.beta == 0 || call.addend.defined()) return;
+    if (call.beta == 0) return;
     const auto elements = static_cast<size_t>((call.c.rows() - 1) * call.c.row_stride + call.c.cols());
     copy_ = DeviceMemory(elements * size_of(call.c.dtype));
     call_.c.data = copy_.bytes().data();

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/tuning_cache.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <cassert>
 #include <charconv>
 #include <fstream>
 #include <span>
-#include <system_error>
 
 #include "core/crc32c.h"
+#include "files/output_file.h"
 
 namespace gradmill::cuda {
 namespace {
@@ -78,22 +75,15 @@ void TuningCache::put(const std::string& key, const Value& value) {
 bool TuningCache::save() {
   if (!changed_ || file_.empty()) return true;
   add_entries_of_file();
-  std::error_code error;
-  if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path(), error);
-  std::filesystem::path part = file_;
-  part += fmt::format(".{}.part", getpid());
-  std::ofstream out(part, std::ios::trunc);
-  out << first_line(machine_) << '\n';
-  for (const auto& [key, value] : entries_) out << to_line(key, value) << '\n';
-  out.close();
-  error.clear();
-  if (out) std::filesystem::rename(part, file_, error);
-  const bool written = out && !error;
-  if (written)
-    changed_ = false;
-  else
-    std::filesystem::remove(part, error);
-  return written;
+  std::string text = first_line(machine_) + '\n';
+  for (const auto& [key, value] : entries_) text += to_line(key, value) + '\n';
+  try {
+    replace_file(file_, text);
+  } catch (const Error&) {
+    return false;
+  }
+  changed_ = false;
+  return true;
 }
 
 void TuningCache::add_entries_of_file() {

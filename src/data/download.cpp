@@ -16,8 +16,8 @@
 
 #include "core/error.h"
 #include "data/descriptor.h"
-#include "data/file_io.h"
 #include "data/sha256.h"
+#include "files/output_file.h"
 
 extern char** environ;
 
@@ -129,7 +129,7 @@ std::string download_file(std::string_view url, const std::filesystem::path& tar
     throw data_error(fmt::format("{} gave {} bytes with SHA-256 {}, expected {}", url, bytes.size(), hash, sha256),
                      fmt::format("nothing was kept; try again, or put the right file at '{}'", target.string()));
   }
-  write_whole_file(target, bytes);
+  replace_file(target, bytes);
   return bytes;
 }
 

@@ -21,41 +21,6 @@ Error file_error(std::string_view verb, const std::filesystem::path& path, int e
                     rights ? "check its permissions" : "check the path and the disk");
 }
 
-void write_all(int descriptor, std::string_view bytes, const std::filesystem::path& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) throw file_error("write", path, errno);
-    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  if (::fsync(descriptor) != 0) throw file_error("write", path, errno);
-}
-
-// Removes its file unless it was renamed.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::filesystem::path& target)
-      : name_(target.string() + ".XXXXXX"), handle_(::mkostemp(name_.data(), O_CLOEXEC)) {
-    if (!handle_.is_open()) throw file_error("write", target, errno);
-  }
-  ~TemporaryFile() {
-    if (!renamed_) ::unlink(name_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  int descriptor() const { return handle_.get(); }
-  void rename_to(const std::filesystem::path& target) {
-    ::fchmod(descriptor(), 0644);  // mkostemp makes it private
-    if (::rename(name_.c_str(), target.c_str()) != 0) throw file_error("write", target, errno);
-    renamed_ = true;
-  }
-
- private:
-  std::string name_;
-  Descriptor handle_;
-  bool renamed_ = false;
-};
-
 }  // namespace
 
 std::string read_bytes(const std::filesystem::path& path, int64_t max_bytes) {
@@ -78,15 +43,6 @@ std::string read_bytes(const std::filesystem::path& path, int64_t max_bytes) {
   }
   bytes.resize(used);
   return bytes;
-}
-
-void write_whole_file(const std::filesystem::path& path, std::string_view bytes) {
-  std::error_code error;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
-  if (error) throw file_error("make the folder", path.parent_path(), error.value());
-  TemporaryFile temporary(path);
-  write_all(temporary.descriptor(), bytes, path);
-  temporary.rename_to(path);
 }
 
 }  // namespace gradmill

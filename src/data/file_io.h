@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as a whole: read, and written completely or not at all.
+// Files and pipes, read as a whole.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,5 @@ inline constexpr int64_t kWholeFile = std::numeric_limits<int64_t>::max();
 
 // The first `max_bytes` bytes of a file or pipe. Throws a data_error that names the path.
 std::string read_bytes(const std::filesystem::path& path, int64_t max_bytes);
-
-// Makes missing folders. Other processes see the old file or the new one, never a part. Throws a data_error that names
-// the path, and then leaves no file behind.
-void write_whole_file(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace gradmill

@@ -9,8 +9,8 @@
 #include <span>
 #include <string_view>
 
-#include "checkpoint/mapped_file.h"
 #include "data/token_shard_format.h"
+#include "files/mapped_file.h"
 
 namespace gradmill {
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/token_shard_writer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cassert>
 
@@ -11,10 +9,8 @@
 namespace gradmill {
 namespace {
 
-// In the same folder, so that it can be renamed; left over from a process that was killed, it is replaced by the next
-// one with its number.
 std::filesystem::path fresh_temporary(const std::filesystem::path& path, FileOps& ops) {
-  const auto name = path.parent_path() / fmt::format(".tmp-{}-{}", path.filename().string(), ::getpid());
+  std::filesystem::path name = temporary_beside(path);
   remove_tree(ops, name);
   return name;
 }
@@ -128,7 +124,7 @@ void TokenShardWriter::finish() {
   file_.finish();
   ops_.rename(temporary_, path_);
   finished_ = true;
-  ops_.sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
+  ops_.sync_folder(parent_folder(path_));
 }
 
 }  // namespace gradmill

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "checkpoint/output_file.h"
 #include "data/token_shard.h"
+#include "files/output_file.h"
 
 namespace gradmill {
 

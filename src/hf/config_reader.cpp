@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "checkpoint/strict_json.h"
+#include "files/strict_json.h"
 
 namespace gradmill {
 namespace {

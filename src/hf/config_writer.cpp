@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/strict_json.h"
+#include "files/strict_json.h"
 #include "hf/architectures.h"
 
 namespace gradmill {

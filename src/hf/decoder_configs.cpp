@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "checkpoint/strict_json.h"
+#include "files/strict_json.h"
 #include "hf/family_configs.h"
 
 namespace gradmill {

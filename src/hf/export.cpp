@@ -9,9 +9,9 @@
 
 #include "checkpoint/safetensors_writer.h"
 #include "core/error.h"
+#include "files/fresh_target.h"
 #include "hf/file_text.h"
 #include "hf/float_rows.h"
-#include "hf/fresh_target.h"
 
 namespace gradmill {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/file_ops.h"
+#include "files/file_ops.h"
 #include "hf/model_config.h"
 #include "hf/weight_map.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hf/file_text.h"
 
-#include "checkpoint/mapped_file.h"
 #include "core/error.h"
+#include "files/mapped_file.h"
 
 namespace gradmill {
 

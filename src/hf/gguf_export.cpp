@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "checkpoint/output_file.h"
 #include "core/error.h"
+#include "files/fresh_target.h"
+#include "files/output_file.h"
 #include "hf/float_rows.h"
-#include "hf/fresh_target.h"
 #include "hf/gguf_metadata.h"
 #include "hf/gguf_names.h"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "checkpoint/file_ops.h"
+#include "files/file_ops.h"
 #include "hf/export.h"
 #include "hf/gguf_types.h"
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "checkpoint/strict_json.h"
+#include "files/strict_json.h"
 
 namespace gradmill {
 namespace {

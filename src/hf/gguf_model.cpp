@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "checkpoint/strict_json.h"
+#include "files/strict_json.h"
 #include "hf/gguf_names.h"
 
 namespace gradmill {

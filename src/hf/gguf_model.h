@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/mapped_file.h"
+#include "files/mapped_file.h"
 #include "hf/gguf_file.h"
 #include "hf/model_config.h"
 #include "hf/tensor_source.h"

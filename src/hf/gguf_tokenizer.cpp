@@ -7,7 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "checkpoint/strict_json.h"
+#include "files/strict_json.h"
 #include "hf/gguf_model.h"
 #include "hf/gguf_names.h"
 

@@ -84,7 +84,7 @@ class GgufVocabulary {
   void place(const json& id, const std::string& token, int32_t type) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= tokens.size()) {
       throw data_error(fmt::format("tokenizer.json: the token {} has an id beyond the model's {} rows",
-                                   quote_token(token), tokens.size()),
+                                   quote_for_message(token), tokens.size()),
                        "use the tokenizer that the model was trained with");
     }
     tokens[id.get<size_t>()] = token;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "checkpoint/strict_json.h"
+#include "files/strict_json.h"
 #include "hf/architectures.h"
 #include "hf/family_configs.h"
 

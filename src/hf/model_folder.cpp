@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/strict_json.h"
 #include "core/error.h"
+#include "files/strict_json.h"
 #include "hf/file_text.h"
 #include "hf/float_rows.h"
 

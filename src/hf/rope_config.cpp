@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary positions of a config.json.
-#include "checkpoint/strict_json.h"
+#include "files/strict_json.h"
 #include "hf/family_configs.h"
 
 namespace gradmill {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "checkpoint/strict_json.h"
 #include "core/error.h"
+#include "files/strict_json.h"
 
 namespace gradmill {
 

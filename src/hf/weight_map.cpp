@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "checkpoint/strict_json.h"
 #include "core/error.h"
+#include "files/strict_json.h"
 
 namespace gradmill {
 namespace {

@@ -12,9 +12,6 @@
 namespace gradmill {
 namespace {
 
-// Sites of core/rng.h, below those of layers. Word sites are followed by those of the second text.
-constexpr uint32_t kSynonymSite = 16, kSwapSite = 18, kDeletionSite = 20, kSpanSite = 22, kDropoutSite = 23;
-
 constexpr size_t kLongestSpan = 10;
 
 void check_rate(std::string_view name, double rate) {
@@ -128,15 +125,15 @@ std::optional<std::string> Augmenter::change_words(std::string_view text, int32_
     if (!std::ranges::binary_search(options_.kept_words, word.text)) open.push_back(&word);
   }
   if (options_.synonyms > 0) {
-    RandomStream random = stream(kSynonymSite);
+    RandomStream random = stream(RngSite::kSynonyms);
     for (Word* word : open) word->text = replace_word(word->text, synonyms_, options_.synonyms, random);
   }
   if (options_.swap > 0) {
-    RandomStream random = stream(kSwapSite);
+    RandomStream random = stream(RngSite::kSwap);
     swap_words(open, options_.swap, random);
   }
   if (options_.deletion > 0) {
-    RandomStream random = stream(kDeletionSite);
+    RandomStream random = stream(RngSite::kDeletion);
     delete_words(list.words, open, options_.deletion, random);
   }
   std::string changed = join_words(list);
@@ -150,13 +147,13 @@ void Augmenter::change_tokens(Sequence& sequence, int32_t example, int64_t epoch
   const auto num_open = static_cast<size_t>(std::ranges::count(open, 1));
   if (num_open == 0) return;
   if (options_.token_dropout > 0) {
-    RandomStream random(seed_, kDropoutSite, epoch, example);
+    RandomStream random(seed_, RngSite::kTokenDropout, epoch, example);
     for (size_t i = 0; i < open.size(); ++i) {
       if (random.chance(options_.token_dropout) && open[i]) sequence.ids[i] = options_.dropout_id;
     }
   }
   if (options_.span_mask == 0) return;
-  RandomStream random(seed_, kSpanSite, epoch, example);
+  RandomStream random(seed_, RngSite::kSpanMask, epoch, example);
   size_t left = std::min(random.around(options_.span_mask * static_cast<double>(num_open)), num_open);
   // Starts that hit masked tokens are tried again, but not for ever: near a rate of 1 few are free.
   for (size_t tries = 20 * num_open; left > 0 && tries > 0; --tries) {

@@ -89,18 +89,4 @@ void AppendFile::cut_lines(const std::function<bool(std::string_view)>& keep) {
   if (::ftruncate(descriptor_, end) != 0) throw file_error("cut", path_, errno);
 }
 
-void replace_file(const std::filesystem::path& path, std::string_view bytes) {
-  make_parent(path);
-  const std::string temporary = path.string() + ".part";
-  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor < 0) throw file_error("write", path, errno);
-  const bool written = write_some(descriptor, bytes) == bytes.size() && ::fsync(descriptor) == 0;
-  int error = written ? 0 : errno;
-  ::close(descriptor);
-  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error == 0) return;
-  ::unlink(temporary.c_str());
-  throw file_error("write", path, error);
-}
-
 }  // namespace gradmill

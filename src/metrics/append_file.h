@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of metrics: one that grows through a buffer, and one that is replaced as a whole.
+// A file of metrics: it grows, through a buffer.
 #pragma once
 
 #include <filesystem>
@@ -40,8 +40,5 @@ class AppendFile {
   std::string buffer_;
   double last_write_ = 0;
 };
-
-// Other processes see the old file or the new one, never a part. Throws a data_error that names the path.
-void replace_file(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace gradmill

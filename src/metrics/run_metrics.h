@@ -14,6 +14,7 @@ struct RunMetricsOptions {
   int64_t resume_step = kFreshRun;  // the checkpoint's step: later records are dropped
   bool jsonl = true, csv = true, tensorboard = true, trainer_state = true;
   TrainerStateOptions state;
+  std::vector<std::string> eval_values = {};  // the names of EvalMetrics::values
 };
 
 // metrics.jsonl, metrics.csv, events.out.tfevents.*, trainer_state.json. Throws a data_error when one cannot be opened;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "metrics/append_file.h"
+#include "files/output_file.h"
 
 namespace gradmill {
 

@@ -48,7 +48,7 @@ class SelfAttention {
     AttentionMask mask;
     RelativeOptions relative;
     bool dropout = false;
-    uint32_t dropout_site = 0;  // kRelativeSite above it is used too
+    uint32_t dropout_site = 0;  // the layer's first
     float init_std = 0.02f, out_init_std = 0.02f;
   };
 
@@ -72,8 +72,6 @@ class SelfAttention {
                 const TensorView& dx, float beta = 0) const;
 
  private:
-  static constexpr uint32_t kRelativeSite = 3;
-
   bool norms_heads() const { return options_.qk_norm; }
   bool drops(const Pass& pass) const { return options_.dropout && pass.training(); }
   // Whether q and k are wanted as the projection made them: for the norms' backward, or for magnitudes.

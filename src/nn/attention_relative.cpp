@@ -3,6 +3,7 @@
 // shared keys it goes through the whole fused projection, values and all, so that whatever is put on that layer
 // (adapters) holds for positions too: the table has few rows.
 // P rows of the table, H heads, D head width.
+#include "core/rng.h"
 #include "nn/attention.h"
 #include "ops/convert.h"
 #include "ops/disentangled_attention.h"
@@ -28,7 +29,7 @@ void SelfAttention::add_relative_params(ParamTable& params) {
 TensorView SelfAttention::relative_table(Pass& pass) const {
   if (!drops(pass)) return pass.relative;
   const TensorView dropped = pass.scratch(pass.relative.shape, "relative, dropped");
-  dropout(pass.ctx, {.x = pass.relative, .y = dropped, .site = options_.dropout_site + kRelativeSite});
+  dropout(pass.ctx, {.x = pass.relative, .y = dropped, .site = options_.dropout_site + RngSite::kRelativeInLayer});
   return dropped;
 }
 
@@ -76,7 +77,7 @@ void SelfAttention::backward_relative_attention(Pass& pass, const AttentionSaved
     const TensorView dtable = pass.scratch(pass.relative.shape, "d relative of the layer");
     linear.backward_input(pass, dy, dtable);
     if (drops(pass)) {
-      dropout(pass.ctx, {.x = dtable, .y = dtable, .site = options_.dropout_site + kRelativeSite});
+      dropout(pass.ctx, {.x = dtable, .y = dtable, .site = options_.dropout_site + RngSite::kRelativeInLayer});
     }
     convert(pass.ctx, {.from = dtable, .to = pass.drelative, .beta = 1});
   };

@@ -31,12 +31,6 @@ namespace gradmill {
 namespace {
 using namespace attention;
 HWY_EXPORT(attention_backward_keys);
-
-template <class T>
-void clear_rows(const TensorView& view, int64_t begin) {
-  for (int64_t row = begin; row < view.rows(); ++row) std::fill_n(view.row<T>(row), view.cols(), T{});
-}
-
 }  // namespace
 
 template <Device D, class T>

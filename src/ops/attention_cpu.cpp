@@ -25,8 +25,6 @@ void attention_forward_tile(DType dtype, const AttentionArgs& args, const Attent
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "cpu/thread_pool.h"
-
 namespace gradmill {
 namespace {
 using namespace attention;
@@ -37,21 +35,9 @@ template <Device D, class T>
 void attention_forward(ExecContext& ctx, const AttentionArgs& args, const TensorView&) {
   const auto tile = HWY_DYNAMIC_DISPATCH(attention_forward_tile);
   const AttentionDropout dropout = attention_dropout(ctx, args);
-  const int64_t tiles = round_up(std::min(args.seq.max_len, args.q.rows()), kAttentionTile) / kAttentionTile;
-  ctx.pool->run(args.seq.max_seqs * args.heads * tiles, [&](int64_t index) {
-    const SequenceRows rows = sequence_rows(args.seq, index / tiles / args.heads);
-    const int64_t query = index % tiles * kAttentionTile;
-    const Range queries{query, std::min(query + kAttentionTile, rows.queries.size())};
-    if (!queries.empty()) tile(dtype_of<T>, args, dropout, rows, index / tiles % args.heads, queries);
+  forward_tiles<T>(ctx, args, [&](const SequenceRows& rows, int64_t head, Range queries) {
+    tile(dtype_of<T>, args, dropout, rows, head, queries);
   });
-
-  const Range padding{args.seq.cu_q.ptr<int32_t>()[args.seq.max_seqs], args.q.rows()};
-  for (int64_t row = padding.begin; row < padding.end; ++row) {
-    std::fill_n(args.out.row<T>(row), args.out.cols(), T{});
-  }
-  for (int64_t head = 0; head < args.heads; ++head) {
-    std::fill(args.lse.row<float>(head) + padding.begin, args.lse.row<float>(head) + padding.end, 0.0f);
-  }
 }
 
 template void attention_forward<Device::cpu, float>(ExecContext&, const AttentionArgs&, const TensorView&);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/rng.h"
+#include "cpu/thread_pool.h"
 #include "ops/attention.h"
 
 namespace gradmill::attention {
@@ -63,6 +64,29 @@ void for_each_key_tile(const AttentionMask& mask, const SequenceRows& rows, Rang
     const Range keys{key, std::min(key + kAttentionTile, rows.keys.size())};
     const Band band = make_band(mask, queries.size(), keys.size(), rows.ahead + queries.begin - key);
     if (!band.empty()) visit(keys, band);
+  }
+}
+
+// Rows that no sequence has.
+template <class T>
+void clear_rows(const TensorView& view, int64_t begin) {
+  for (int64_t row = begin; row < view.rows(); ++row) std::fill_n(view.row<T>(row), view.cols(), T{});
+}
+
+// Forward: calls tile(rows, head, queries) for every tile of queries, a task each, and clears what no sequence has.
+template <class T, class Tile>
+void forward_tiles(ExecContext& ctx, const AttentionArgs& args, const Tile& tile) {
+  const int64_t tiles = round_up(std::min(args.seq.max_len, args.q.rows()), kAttentionTile) / kAttentionTile;
+  ctx.pool->run(args.seq.max_seqs * args.heads * tiles, [&](int64_t index) {
+    const SequenceRows rows = sequence_rows(args.seq, index / tiles / args.heads);
+    const int64_t query = index % tiles * kAttentionTile;
+    const Range queries{query, std::min(query + kAttentionTile, rows.queries.size())};
+    if (!queries.empty()) tile(rows, index / tiles % args.heads, queries);
+  });
+  const int64_t padding = args.seq.cu_q.ptr<int32_t>()[args.seq.max_seqs];
+  clear_rows<T>(args.out, padding);
+  for (int64_t head = 0; head < args.heads; ++head) {
+    std::fill(args.lse.row<float>(head) + padding, args.lse.row<float>(head) + args.q.rows(), 0.0f);
   }
 }
 

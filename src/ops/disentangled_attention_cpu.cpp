@@ -64,32 +64,15 @@ using namespace attention;
 HWY_EXPORT(disentangled_forward_tile);
 HWY_EXPORT(disentangled_backward_head);
 HWY_EXPORT(disentangled_table_row);
-
-template <class T>
-void clear_rows(const TensorView& view, int64_t begin) {
-  for (int64_t row = begin; row < view.rows(); ++row) std::fill_n(view.row<T>(row), view.cols(), T{});
-}
-
 }  // namespace
 
 template <Device D, class T>
 void disentangled_attention_forward(ExecContext& ctx, const DisentangledAttentionArgs& args) {
   const auto tile = HWY_DYNAMIC_DISPATCH(disentangled_forward_tile);
-  const AttentionArgs& content = args.content;
-  const AttentionDropout dropout = attention_dropout(ctx, content);
-  const int64_t tiles = round_up(std::min(content.seq.max_len, content.q.rows()), kAttentionTile) / kAttentionTile;
-  ctx.pool->run(content.seq.max_seqs * content.heads * tiles, [&](int64_t index) {
-    const SequenceRows rows = sequence_rows(content.seq, index / tiles / content.heads);
-    const int64_t query = index % tiles * kAttentionTile;
-    const Range queries{query, std::min(query + kAttentionTile, rows.queries.size())};
-    if (!queries.empty()) tile(dtype_of<T>, args, dropout, rows, index / tiles % content.heads, queries);
+  const AttentionDropout dropout = attention_dropout(ctx, args.content);
+  forward_tiles<T>(ctx, args.content, [&](const SequenceRows& rows, int64_t head, Range queries) {
+    tile(dtype_of<T>, args, dropout, rows, head, queries);
   });
-
-  const int64_t padding = content.seq.cu_q.ptr<int32_t>()[content.seq.max_seqs];
-  clear_rows<T>(content.out, padding);
-  for (int64_t head = 0; head < content.heads; ++head) {
-    std::fill(content.lse.row<float>(head) + padding, content.lse.row<float>(head) + content.q.rows(), 0.0f);
-  }
 }
 
 template <Device D, class T>

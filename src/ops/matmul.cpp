@@ -15,7 +15,6 @@ void validate(const MatmulArgs& args) {
   assert((args.transpose_b ? args.b.rows() : args.b.cols()) == args.c.cols());
   assert((args.transpose_a ? args.a.rows() : args.a.cols()) == (args.transpose_b ? args.b.cols() : args.b.rows()));
   assert(!args.bias.defined() || (args.bias.numel() == args.c.cols() && args.bias.dtype == args.a.dtype));
-  assert(!args.addend.defined() || (args.addend.shape == args.c.shape && args.addend.dtype == args.c.dtype));
   (void)args;
 }
 
@@ -32,14 +31,6 @@ void run_library(ExecContext& ctx, const MatmulArgs& args, const OpCost& cost) {
          [&]<Device D, class T>() { matmul<D>(ctx, args); });
 }
 
-// fp32 without help from the library: the addend becomes what c was.
-void matmul_in_place(ExecContext& ctx, const MatmulArgs& args, const OpCost& cost) {
-  MatmulArgs in_place = args;
-  in_place.addend = {};
-  if (args.addend.defined() && args.beta != 0) convert(ctx, {.from = args.addend, .to = args.c});
-  run_library(ctx, in_place, cost);
-}
-
 // Narrow types where the device cannot multiply them: multiply fp32 copies and round once, as matrix units do.
 void matmul_through_fp32(ExecContext& ctx, const MatmulArgs& args, const OpCost& cost) {
   const ArenaScope scope(ctx.scratch);
@@ -47,11 +38,11 @@ void matmul_through_fp32(ExecContext& ctx, const MatmulArgs& args, const OpCost&
   wide.a = as_fp32(ctx, args.a);
   wide.b = as_fp32(ctx, args.b);
   wide.bias = as_fp32(ctx, args.bias);
-  if (args.c.dtype == DType::fp32) return matmul_in_place(ctx, wide, cost);
+  if (args.c.dtype == DType::fp32) return run_library(ctx, wide, cost);
   wide.c = ctx.alloc_scratch(args.c.shape, DType::fp32, "matmul fp32 copy");
-  if (!args.addend.defined()) wide.beta = 0;
-  matmul_in_place(ctx, wide, cost);
-  convert(ctx, {.from = wide.c, .to = args.c, .beta = args.addend.defined() ? 0 : args.beta});
+  wide.beta = 0;
+  run_library(ctx, wide, cost);
+  convert(ctx, {.from = wide.c, .to = args.c, .beta = args.beta});
 }
 
 // A library adds a bias of c's dtype.
@@ -103,7 +94,7 @@ void matmul(ExecContext& ctx, const MatmulArgs& args) {
                     .bytes = double(args.a.bytes() + args.b.bytes() + args.c.bytes() * (args.beta == 0 ? 1 : 2)),
                     .matrix = true};
   if (lacks(ctx.device, args.a.dtype)) return matmul_through_fp32(ctx, args, cost);
-  if (ctx.device.kind == DeviceKind::cpu) return matmul_in_place(ctx, args, cost);
+  if (ctx.device.kind == DeviceKind::cpu) return run_library(ctx, args, cost);
   matmul_on_gpu(ctx, args, cost);
 }
 

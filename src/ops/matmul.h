@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix product: c = alpha · op(a) · op(b) + beta · addend (+ bias to every row). a and b share a dtype; c has it too,
+// Matrix product: c = alpha · op(a) · op(b) + beta · c (+ bias to every row). a and b share a dtype; c has it too,
 // or is fp32 (weight gradients). Accumulation is fp32.
 #pragma once
 
@@ -14,9 +14,8 @@ struct MatmulArgs {
   TensorView c;  // (m, n)
   bool transpose_a = false, transpose_b = false;
   float alpha = 1;
-  float beta = 0;     // 0: neither addend nor c is read
-  TensorView addend;  // (m, n) in c's dtype, not overlapping c, or undefined: c as it was
-  TensorView bias;    // (n) in a's dtype, or undefined
+  float beta = 0;   // 0: c is not read
+  TensorView bias;  // (n) in a's dtype, or undefined
 };
 void matmul(ExecContext& ctx, const MatmulArgs& args);
 
@@ -24,7 +23,7 @@ void matmul(ExecContext& ctx, const MatmulArgs& args);
 // operands are transposed.
 std::string product_name(const ExecContext& ctx, std::string_view op, const MatmulArgs& args);
 
-// What one device's library does. cpu: fp32 throughout, no addend. cuda: the bias has c's dtype.
+// What one device's library does. cpu: fp32 throughout. cuda: the bias has c's dtype.
 template <Device D>
 void matmul(ExecContext& ctx, const MatmulArgs& args);
 template <>

@@ -14,7 +14,6 @@ void matmul<Device::cuda>(ExecContext& ctx, const MatmulArgs& args) {
                         .transpose_b = args.transpose_b,
                         .alpha = args.alpha,
                         .beta = args.beta,
-                        .addend = args.addend,
                         .bias = args.bias,
                         .tf32 = ctx.kernels.tf32,
                         .deterministic = ctx.kernels.deterministic});

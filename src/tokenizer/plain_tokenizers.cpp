@@ -4,8 +4,8 @@
 #include <set>
 
 #include "core/error.h"
+#include "files/strict_json.h"
 #include "tokenizer/byte_level.h"
-#include "tokenizer/json_text.h"
 #include "tokenizer/unicode.h"
 
 namespace gradmill {
@@ -73,7 +73,7 @@ Encoding CharTokenizer::encode(std::string_view text, const EncodeOptions& optio
     const auto found = ids_.find(c.value);
     if (found == ids_.end()) {
       throw data_error(fmt::format("the character {} at byte {} is not in the vocabulary",
-                                   quote_token(text.substr(i, c.num_bytes)), i),
+                                   quote_for_message(text.substr(i, c.num_bytes)), i),
                        "make the vocabulary from all of the text");
     }
     result.ids.push_back(found->second);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "files/strict_json.h"
 #include "tokenizer/component_readers.h"
-#include "tokenizer/json_text.h"
 
 namespace gradmill {
 namespace {
@@ -34,7 +34,7 @@ std::unique_ptr<const DecodeStep> read_one(const JsonReader& reader, const json&
     const std::string suffix = reader.short_text(part, "suffix");
     return make_bpe_decoder(suffix.empty() ? "</w>" : suffix);
   }
-  throw reader.unknown(fmt::format("the decoder {} is not known", quote_token(type)));
+  throw reader.unknown(fmt::format("the decoder {} is not known", quote_for_message(type)));
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "files/strict_json.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/char_bpe.h"
 #include "tokenizer/component_readers.h"
-#include "tokenizer/json_text.h"
 #include "tokenizer/unigram.h"
 #include "tokenizer/word_level.h"
 #include "tokenizer/word_piece.h"
@@ -25,7 +25,7 @@ constexpr size_t kMaxBpeTokenBytes = 1 << 20;
 TokenId read_id(const JsonReader& reader, const json& value, std::string_view token, size_t num_tokens) {
   const uint64_t limit = 4 * num_tokens + (1 << 16);
   if (!value.is_number_unsigned() || value.get<uint64_t>() >= std::min<uint64_t>(limit, 1 << 30)) {
-    throw reader.bad(fmt::format("the token {} has no id, or one that is out of range", quote_token(token)));
+    throw reader.bad(fmt::format("the token {} has no id, or one that is out of range", quote_for_message(token)));
   }
   return static_cast<TokenId>(value.get<uint64_t>());
 }
@@ -46,7 +46,7 @@ class ModelReader {
       const TokenId unknown = read_unknown(vocabulary);
       return std::make_unique<WordLevel>(std::move(vocabulary), unknown);
     }
-    throw reader_.unknown(fmt::format("the model {} is not known", quote_token(type)));
+    throw reader_.unknown(fmt::format("the model {} is not known", quote_for_message(type)));
   }
 
  private:
@@ -67,21 +67,21 @@ class ModelReader {
     for (const auto& [token, id] : vocab.items()) {
       if (token.size() > max_token_bytes) throw too_long(token);
       if (!vocabulary.add(id.get<TokenId>(), token)) {
-        throw reader_.bad(fmt::format("id {} has two tokens; one is {}", id.get<TokenId>(), quote_token(token)));
+        throw reader_.bad(fmt::format("id {} has two tokens; one is {}", id.get<TokenId>(), quote_for_message(token)));
       }
     }
     return vocabulary;
   }
 
   Error too_long(std::string_view token) const {
-    return reader_.bad(fmt::format("the token {} has {} bytes", quote_token(token), token.size()));
+    return reader_.bad(fmt::format("the token {} has {} bytes", quote_for_message(token), token.size()));
   }
 
   TokenId read_unknown(const Vocabulary& vocabulary) const {
     const std::string token = reader_.text(model_, "unk_token");
     if (token.empty()) return -1;
     const auto id = vocabulary.id(token);
-    if (!id) throw reader_.bad(fmt::format("the unknown token {} is not in the vocabulary", quote_token(token)));
+    if (!id) throw reader_.bad(fmt::format("the unknown token {} is not in the vocabulary", quote_for_message(token)));
     return *id;
   }
 
@@ -113,7 +113,8 @@ class ModelReader {
       const auto part = [&](const std::string& token) {
         const auto id = vocabulary.id(token);
         if (!id) {
-          throw reader_.bad(fmt::format("merge {}: {} is not in the vocabulary", merges.size(), quote_token(token)));
+          throw reader_.bad(
+              fmt::format("merge {}: {} is not in the vocabulary", merges.size(), quote_for_message(token)));
         }
         return *id;
       };
@@ -166,7 +167,8 @@ class ModelReader {
       }
       const auto& token = item[0].get_ref<const std::string&>();
       if (token.size() > kMaxTokenBytes) throw too_long(token);
-      if (!vocabulary.add(id, token)) throw reader_.bad(fmt::format("the token {} comes twice", quote_token(token)));
+      if (!vocabulary.add(id, token))
+        throw reader_.bad(fmt::format("the token {} comes twice", quote_for_message(token)));
       scores.push_back(item[1].get<double>());
     }
     UnigramOptions options;
@@ -205,7 +207,7 @@ std::vector<AddedToken> read_added_tokens(const JsonReader& reader, const json& 
     if (token.content.empty()) throw reader.bad("an added token has no content");
     if (token.content.size() > kMaxTokenBytes) {
       throw reader.bad(
-          fmt::format("the added token {} has {} bytes", quote_token(token.content), token.content.size()));
+          fmt::format("the added token {} has {} bytes", quote_for_message(token.content), token.content.size()));
     }
     token.id = read_id(reader, JsonReader::member(item, "id"), token.content,
                        static_cast<size_t>(vocabulary.size()) + list.size());
@@ -213,7 +215,7 @@ std::vector<AddedToken> read_added_tokens(const JsonReader& reader, const json& 
     if ((known && *known != token.id) || (!known && vocabulary.has(token.id)) || !ids.insert(token.id).second ||
         !contents.insert(token.content).second) {
       throw reader.bad(fmt::format("the added token {} and its id {} do not belong to each other alone",
-                                   quote_token(token.content), token.id));
+                                   quote_for_message(token.content), token.id));
     }
     tokens.push_back(std::move(token));
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include "files/strict_json.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/component_readers.h"
-#include "tokenizer/json_text.h"
 
 namespace gradmill {
 namespace {
@@ -58,7 +58,7 @@ std::unique_ptr<const Normalizer> read_one(const JsonReader& reader, const json&
     const std::string map = decode_base64(reader, reader.text(part, "precompiled_charsmap"));
     return make_precompiled(Charsmap(map, reader.where()));
   }
-  throw reader.unknown(fmt::format("the normalizer {} is not known", quote_token(type)));
+  throw reader.unknown(fmt::format("the normalizer {} is not known", quote_for_message(type)));
 }
 
 }  // namespace
@@ -71,7 +71,8 @@ TextPattern read_pattern(const JsonReader& reader, const json& component) {
   const std::string expression = reader.text(pattern, "Regex");
   if (expression.empty()) throw reader.bad("a 'pattern' is empty");
   const auto regex = TextPattern::regex(expression);
-  if (!regex) throw reader.unknown(fmt::format("the regular expression {} is not known", quote_token(expression)));
+  if (!regex)
+    throw reader.unknown(fmt::format("the regular expression {} is not known", quote_for_message(expression)));
   return *regex;
 }
 

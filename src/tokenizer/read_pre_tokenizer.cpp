@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "files/strict_json.h"
 #include "tokenizer/component_readers.h"
-#include "tokenizer/json_text.h"
 
 namespace gradmill {
 namespace {
@@ -14,7 +14,7 @@ SplitBehavior read_behavior(const JsonReader& reader, const json& part) {
   if (name == "MergedWithPrevious") return SplitBehavior::merged_with_previous;
   if (name == "MergedWithNext") return SplitBehavior::merged_with_next;
   if (name == "Contiguous") return SplitBehavior::contiguous;
-  throw reader.unknown(fmt::format("the split behavior {} is not known", quote_token(name)));
+  throw reader.unknown(fmt::format("the split behavior {} is not known", quote_for_message(name)));
 }
 
 std::unique_ptr<const PreTokenizer> read_metaspace(const JsonReader& reader, const json& part) {
@@ -23,7 +23,7 @@ std::unique_ptr<const PreTokenizer> read_metaspace(const JsonReader& reader, con
   if (name == "first") scheme = PrependScheme::first;
   if (name == "never") scheme = PrependScheme::never;
   if (!name.empty() && name != "always" && scheme == PrependScheme::always) {
-    throw reader.unknown(fmt::format("the prepend_scheme {} is not known", quote_token(name)));
+    throw reader.unknown(fmt::format("the prepend_scheme {} is not known", quote_for_message(name)));
   }
   // Files from before there were schemes.
   if (!reader.flag(part, "add_prefix_space", true)) scheme = PrependScheme::never;
@@ -61,7 +61,7 @@ std::unique_ptr<const PreTokenizer> read_one(const JsonReader& reader, const jso
     return make_scanner(reader.flag(part, "individual_digits") ? SplitKind::digits : SplitKind::digit_runs);
   }
   if (type == "Split") return read_split(reader, part);
-  throw reader.unknown(fmt::format("the pre_tokenizer {} is not known", quote_token(type)));
+  throw reader.unknown(fmt::format("the pre_tokenizer {} is not known", quote_for_message(type)));
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
+#include "files/strict_json.h"
 #include "tokenizer/component_readers.h"
-#include "tokenizer/json_text.h"
 
 namespace gradmill {
 namespace {
@@ -27,7 +27,7 @@ class TemplateReader {
     }
     if (type == "BertProcessing") return SequenceTemplate::bert(token_of(part, "cls"), token_of(part, "sep"));
     if (type == "RobertaProcessing") return roberta(token_of(part, "cls"), token_of(part, "sep"));
-    throw reader_.unknown(fmt::format("the post_processor {} is not known", quote_token(type)));
+    throw reader_.unknown(fmt::format("the post_processor {} is not known", quote_for_message(type)));
   }
 
  private:
@@ -86,7 +86,8 @@ class TemplateReader {
     const json& special = reader_.object(part, "special_tokens");
     const auto found = special.find(name);
     if (found == special.end() || !found->is_object()) {
-      throw reader_.bad(fmt::format("the template's token {} is not among its special_tokens", quote_token(name)));
+      throw reader_.bad(
+          fmt::format("the template's token {} is not among its special_tokens", quote_for_message(name)));
     }
     const json& ids = reader_.array(*found, "ids");
     if (pieces.size() + ids.size() > kMaxPieces) throw reader_.bad("the template has too many pieces");

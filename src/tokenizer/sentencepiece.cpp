@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/error.h"
+#include "files/strict_json.h"
 #include "tokenizer/char_bpe.h"
-#include "tokenizer/json_text.h"
 #include "tokenizer/sentencepiece_normalizer.h"
 #include "tokenizer/sentencepiece_proto.h"
 #include "tokenizer/unigram.h"
@@ -78,7 +78,7 @@ class Builder {
     Vocabulary vocabulary(static_cast<TokenId>(file_.pieces.size() - 1), Spelling::plain);
     for (size_t i = 0; i < file_.pieces.size(); ++i) {
       if (!vocabulary.add(static_cast<TokenId>(i), file_.pieces[i].text)) {
-        throw bad(fmt::format("the piece {} comes twice", quote_token(file_.pieces[i].text)));
+        throw bad(fmt::format("the piece {} comes twice", quote_for_message(file_.pieces[i].text)));
       }
     }
     return vocabulary;

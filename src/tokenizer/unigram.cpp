@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/error.h"
+#include "files/strict_json.h"
 #include "tokenizer/char_bpe.h"
-#include "tokenizer/json_text.h"
 #include "tokenizer/unicode.h"
 
 namespace gradmill {
@@ -123,8 +123,9 @@ void Unigram::emit_unknown(std::string_view part, std::vector<WordToken>& tokens
     return;
   }
   if (options_.unknown < 0) {
-    throw data_error(fmt::format("{} has no token in this vocabulary, nor has it an unknown token", quote_token(part)),
-                     "use another vocabulary or take the characters out of the text");
+    throw data_error(
+        fmt::format("{} has no token in this vocabulary, nor has it an unknown token", quote_for_message(part)),
+        "use another vocabulary or take the characters out of the text");
   }
   tokens.push_back({options_.unknown, static_cast<uint32_t>(part.size())});
 }

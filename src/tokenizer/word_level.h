@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "tokenizer/json_text.h"
+#include "files/strict_json.h"
 #include "tokenizer/word_model.h"
 
 namespace gradmill {
@@ -20,7 +20,7 @@ class WordLevel final : public WordModel {
     const TokenId id = vocabulary_.id_of_bytes(word).value_or(unknown_);
     if (id < 0) {
       throw data_error(
-          fmt::format("the word {} is not in this vocabulary, nor has it an unknown token", quote_token(word)),
+          fmt::format("the word {} is not in this vocabulary, nor has it an unknown token", quote_for_message(word)),
           "use another vocabulary or take the word out of the text");
     }
     tokens.push_back({id, static_cast<uint32_t>(word.size())});

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "tokenizer/json_text.h"
+#include "files/strict_json.h"
 #include "tokenizer/unicode.h"
 
 namespace gradmill {
@@ -31,9 +31,9 @@ void WordPiece::encode_word(std::string_view word, std::vector<WordToken>& token
   if (num_chars <= options_.max_chars && split(word, tokens)) return;
   tokens.resize(begin);
   if (options_.unknown < 0) {
-    throw data_error(
-        fmt::format("the word {} has no tokens in this vocabulary, nor has it an unknown token", quote_token(word)),
-        "use another vocabulary or take the word out of the text");
+    throw data_error(fmt::format("the word {} has no tokens in this vocabulary, nor has it an unknown token",
+                                 quote_for_message(word)),
+                     "use another vocabulary or take the word out of the text");
   }
   tokens.push_back({options_.unknown, static_cast<uint32_t>(word.size())});
 }

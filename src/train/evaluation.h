@@ -13,6 +13,7 @@ namespace gradmill {
 struct Evaluation {
   double loss_sum = 0;
   int64_t tokens = 0;  // targets
+  int64_t bytes = 0;   // of the text they stand for, where that was counted
   bool stopped = false;
 
   double loss() const { return loss_sum / double(tokens); }

@@ -5,7 +5,8 @@
 
 #include "adapters/merge.h"
 #include "adapters/peft_folder.h"
-#include "data/file_io.h"
+#include "files/fresh_target.h"
+#include "files/output_file.h"
 #include "hf/export.h"
 #include "hf/gguf_export.h"
 #include "hf/load_weights.h"
@@ -62,8 +63,10 @@ std::string export_adapters(const ExportRequest& request) {
     throw usage_error(fmt::format("'{}' has no adapters", request.from.string()), "use --format hf");
   }
   const Session::HostState state = run.session().host_state();
-  write_peft_folder(request.to, *described.adapter, described.family, run.model(), state.masters);
-  for (const CheckpointText& file : run.tokenizer().files) write_whole_file(request.to / file.name, file.content);
+  FreshTarget target(real_file_ops(), request.to, FreshTarget::Kind::folder);
+  write_peft_folder(target.path(), *described.adapter, described.family, run.model(), state.masters);
+  for (const CheckpointText& file : run.tokenizer().files) replace_file(target.path() / file.name, file.content);
+  target.publish();
   return fmt::format("adapters of {} in {}", described.hf->architecture, request.to.string());
 }
 

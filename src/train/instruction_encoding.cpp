@@ -44,4 +44,12 @@ RecordEncoding instruction_encoding(const RunTokenizer& tokenizer, int64_t max_l
   return encoding;
 }
 
+void check_instruction_files(std::span<const SourceFile> files) {
+  for (const SourceFile& file : files) {
+    if (file.format != RecordFormat::text) continue;
+    throw data_error(fmt::format("'{}' is a text, and instructions are records", file.path.string()),
+                     "use .jsonl, .csv or .tsv, or the task 'text'");
+  }
+}
+
 }  // namespace gradmill

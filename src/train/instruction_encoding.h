@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "chat/instruction_example.h"
 #include "corpus/record_encoding.h"
+#include "data/source_list.h"
 #include "train/run_tokenizer.h"
 
 namespace gradmill {
@@ -33,5 +35,7 @@ class InstructionLog {
 // encoding's copies. Throws a data_error for a chat template that cannot be used.
 RecordEncoding instruction_encoding(const RunTokenizer& tokenizer, int64_t max_length,
                                     std::shared_ptr<InstructionLog> log);
+// Throws a data_error for a file of plain text.
+void check_instruction_files(std::span<const SourceFile> files);
 
 }  // namespace gradmill

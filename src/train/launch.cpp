@@ -88,6 +88,7 @@ std::unique_ptr<SinkList> open_files(const RunConfig& config, const Trainer& tra
                    .flops_per_token = trainer.flops_per_token(),
                    .metric = metric_name(config),
                    .larger_is_better = larger_is_better(metric_name(config))};
+  options.eval_values = score_names(trainer.described().task);
   options.jsonl = config.logging.jsonl;
   options.csv = config.logging.csv;
   options.tensorboard = config.logging.tensorboard;

@@ -7,6 +7,7 @@
 #include "config/loader.h"
 #include "data/char_vocab.h"
 #include "data/corpus.h"
+#include "tokenizer/token_bytes.h"
 #include "train/labelled_data.h"
 #include "train/model_folder.h"
 #include "train/packed_validation.h"
@@ -112,9 +113,22 @@ void LoadedRun::open_run(const std::filesystem::path& path, Precision precision)
   if (session_->has_average()) session_->exchange_average();
 }
 
+Evaluation LoadedRun::evaluate_batches(const VisitBatches& batches) {
+  TokenBytes token_bytes(*tokenizer_.tokenizer);
+  int64_t bytes = 0;
+  Evaluation result = evaluate(*session_, [&](const RunData::UseBatch& use) {
+    batches([&](const MicroBatch& batch) {
+      for (const int32_t target : batch.targets) bytes += token_bytes.of(target);
+      return use(batch);
+    });
+  });
+  result.bytes = bytes;
+  return result;
+}
+
 Evaluation LoadedRun::evaluate_validation() {
   const std::unique_ptr<RunData> data = load_run_data(config_, {.tokenizer = &tokenizer_});
-  return evaluate(*session_, *data, 0);
+  return evaluate_batches([&](const RunData::UseBatch& use) { data->visit_validation(0, use); });
 }
 
 TaskAnswers LoadedRun::answer_validation() {
@@ -132,13 +146,13 @@ Evaluation LoadedRun::evaluate_text(const std::string& dataset) {
   if (tokenizer_.is_chars()) {
     const std::vector<TokenId> tokens =
         CharVocab::from_text(tokenizer_.characters).encode(load_corpus({.dataset = dataset}).text);
-    return evaluate(*session_, [&](const RunData::UseBatch& use) {
+    return evaluate_batches([&](const RunData::UseBatch& use) {
       for (const MicroBatch& batch : eval_batches(tokens, eval_seqs, config_.model.context, 0)) use(batch);
     });
   }
   const TokenSource source(config_, tokenizer_);
   PackedValidation data(source.shards(dataset, {}).shards, pack_options(config_), eval_seqs);
-  return evaluate(*session_, [&](const RunData::UseBatch& use) { data.visit(0, use); });
+  return evaluate_batches([&](const RunData::UseBatch& use) { data.visit(0, use); });
 }
 
 }  // namespace gradmill

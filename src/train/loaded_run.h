@@ -41,7 +41,7 @@ class LoadedRun {
   TaskAnswers answer_validation();
   TaskAnswers answer_set(const LabelledSet& set);
 
-  // Of a language model: on the data the run was trained on.
+  // Of a language model: on the data the run was trained on. Bytes are counted.
   Evaluation evaluate_validation();
   // On all of other data: a text by name or path, or, after training on tokens, what data.path takes.
   Evaluation evaluate_text(const std::string& dataset);
@@ -53,6 +53,7 @@ class LoadedRun {
   void open_run(const std::filesystem::path& path, Precision precision);
   void open_model(const std::filesystem::path& path);
   void make_session();
+  Evaluation evaluate_batches(const VisitBatches& batches);
 
   RunConfig config_;
   TrainState state_;

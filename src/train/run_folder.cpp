@@ -6,10 +6,10 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/output_file.h"
 #include "checkpoint/store.h"
 #include "config/render.h"
 #include "cuda/devices.h"
+#include "files/output_file.h"
 #include "train/build_info.h"
 
 namespace gradmill {

@@ -11,6 +11,7 @@
 #include "data/char_vocab.h"
 #include "data/file_io.h"
 #include "data/sha256.h"
+#include "files/output_file.h"
 #include "hf/gguf_model.h"
 #include "tokenizer/plain_tokenizers.h"
 
@@ -117,8 +118,8 @@ fs::path unpack_gguf(const fs::path& path, std::shared_ptr<const void>& keeper) 
     std::error_code ignored;
     fs::remove_all(folder, ignored);
   });
-  write_whole_file(fs::path(folder) / "tokenizer.json", tokenizer.json);
-  write_whole_file(fs::path(folder) / "tokenizer_config.json", tokenizer.config_json);
+  replace_file(fs::path(folder) / "tokenizer.json", tokenizer.json);
+  replace_file(fs::path(folder) / "tokenizer_config.json", tokenizer.config_json);
   return folder;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cmath>
 
 #include "core/error.h"
@@ -51,7 +52,16 @@ double area(const TaskAnswers& answers, std::span<const float> probabilities) {
   return macro_roc_auc(probabilities, answers.classes, answers.num_outputs);
 }
 
-TaskScores score_classes(const TaskAnswers& answers, std::span<const float> class_weights,
+// `values` in the order of score_names.
+std::vector<std::pair<std::string, double>> named(const RunTask& task, std::initializer_list<double> values) {
+  std::vector<std::pair<std::string, double>> result;
+  auto value = values.begin();
+  for (std::string& name : score_names(task)) result.emplace_back(std::move(name), *value++);
+  assert(value == values.end());
+  return result;
+}
+
+TaskScores score_classes(const TaskAnswers& answers, const RunTask& task, std::span<const float> class_weights,
                          std::optional<double> threshold) {
   const std::vector<float> probabilities = answers.probabilities();
   TaskScores scores{.loss = mean_class_loss(answers, class_weights)};
@@ -59,9 +69,8 @@ TaskScores score_classes(const TaskAnswers& answers, std::span<const float> clas
   scores.report = class_report(*scores.confusion);
   const ClassReport& report = *scores.report;
   const bool binary = answers.num_outputs == 2;
-  scores.values = {{"accuracy", report.accuracy}, {"f1", binary ? report.classes[1].f1 : report.macro.f1},
-                   {"macro_f1", report.macro.f1}, {"micro_f1", report.micro_f1},
-                   {"mcc", report.mcc},           {"auroc", area(answers, probabilities)}};
+  scores.values = named(task, {report.accuracy, binary ? report.classes[1].f1 : report.macro.f1, report.macro.f1,
+                               report.micro_f1, report.mcc, area(answers, probabilities)});
   return scores;
 }
 
@@ -120,16 +129,24 @@ double TaskScores::value(const std::string& name) const {
   throw usage_error(fmt::format("the task has no metric '{}'", name), "choose another eval.metric");
 }
 
+std::vector<std::string> score_names(const RunTask& task) {
+  switch (task.kind) {
+    case RunTask::Kind::classes:
+      return {"accuracy", "f1", "macro_f1", "micro_f1", "mcc", "auroc"};
+    case RunTask::Kind::numbers:
+      return {"mse", "mae", "pearson", "spearman"};
+    default:
+      return {};
+  }
+}
+
 TaskScores score(const TaskAnswers& answers, const RunTask& task, std::span<const float> class_weights,
                  std::optional<double> threshold) {
   if (answers.size() == 0) throw data_error("there is no example to evaluate on", "give more validation data");
-  if (task.kind == RunTask::Kind::classes) return score_classes(answers, class_weights, threshold);
+  if (task.kind == RunTask::Kind::classes) return score_classes(answers, task, class_weights, threshold);
   const RegressionScores numbers = regression_scores(answers.logits, answers.targets);
   return {.loss = numbers.mse,
-          .values = {{"mse", numbers.mse},
-                     {"mae", numbers.mae},
-                     {"pearson", numbers.pearson},
-                     {"spearman", numbers.spearman}},
+          .values = named(task, {numbers.mse, numbers.mae, numbers.pearson, numbers.spearman}),
           .report = {},
           .confusion = {}};
 }

@@ -49,6 +49,8 @@ struct TaskScores {
   // Throws a usage_error for a name that is not there.
   double value(const std::string& name) const;
 };
+// The names of TaskScores::values, none of a language model.
+std::vector<std::string> score_names(const RunTask& task);
 TaskScores score(const TaskAnswers& answers, const RunTask& task, std::span<const float> class_weights = {},
                  std::optional<double> threshold = std::nullopt);
 

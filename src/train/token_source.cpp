@@ -37,12 +37,7 @@ TokenSource::TokenSource(const RunConfig& config, const RunTokenizer& tokenizer)
 
 std::vector<SourceFile> TokenSource::files(const std::string& paths) const {
   std::vector<SourceFile> files = list_sources(split_paths(paths));
-  for (const SourceFile& file : files) {
-    if (config_.task == "instruct" && file.format == RecordFormat::text) {
-      throw data_error(fmt::format("'{}' is a text, and data.task=instruct needs records", file.path.string()),
-                       "use .jsonl, .csv or .tsv, or data.task=text");
-    }
-  }
+  if (config_.task == "instruct") check_instruction_files(files);
   return files;
 }
 
@@ -94,6 +89,10 @@ OpenShards TokenSource::open_ready(const std::vector<std::string>& folders) cons
                                  "from theirs of {}",
                                  folders.front(), encoding_.vocab.size, result.shards->vocab().size),
                      "name the tokenizer that made them as data.tokenizer");
+  }
+  if (encoding_.has_learned && !result.shards->has_learned_plane()) {
+    throw data_error(fmt::format("the shards in '{}' do not say which tokens are answers", folders.front()),
+                     "make them with 'gradmill data tokenize --task instruct', or use data.task=text");
   }
   Sha256 hash;
   hash.add(fmt::format("{} {}\n", result.shards->vocab().hash, result.shards->num_documents()));

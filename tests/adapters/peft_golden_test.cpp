@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loss, logits and every gradient of adapted models against peft, folders in both directions, and merging.
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <stdlib.h>
 
 #include <cmath>
@@ -10,6 +9,7 @@
 #include "adapters/merge.h"
 #include "adapters/peft_folder.h"
 #include "adapters/resolve.h"
+#include "data/temporary_folder.h"
 #include "support/golden_model.h"
 #include "support/goldens.h"
 #include "support/op_test.h"
@@ -220,12 +220,10 @@ TEST_P(PeftGoldenTest, MergedWeights) {
 TEST_P(PeftGoldenTest, FolderRoundTrip) {
   const auto& [name, policy, device] = GetParam();
   const char* out = std::getenv("GRADMILL_PEFT_OUT");
-  const std::filesystem::path root =
-      out ? std::filesystem::path(out)
-          : std::filesystem::path(testing::TempDir()) / fmt::format("peft_round_trip_{}", getpid());
-  const std::filesystem::path folder = root / name;
-  std::filesystem::create_directories(root);
+  const TemporaryFolder temporary;
+  const std::filesystem::path folder = (out ? std::filesystem::path(out) : temporary.path()) / name;
   std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
   const Session::HostState state = session_->host_state();
   write_peft_folder(folder, config_, family_, *model_, state.masters);
   const SafeTensors ours(folder / kAdapterFile), theirs(case_path(name) / kAdapterFile);

@@ -182,18 +182,5 @@ TEST_F(SafeTensorsWriterTest, RefusesNamesThatComeTwice) {
   EXPECT_NE(message_of([&] { write({{"__metadata__", view}}); }, ExitCode::data), "no error");
 }
 
-TEST_F(SafeTensorsWriterTest, ReplaceFileIsAllOrNothing) {
-  const std::filesystem::path path = run_ / "trainer_state.json";
-  replace_file(path, "one");
-  FaultyFileOps counter(real_file_ops());
-  replace_file(path, "one", counter);
-  for (int64_t call = 1; call <= counter.num_calls(); ++call) {
-    FaultyFileOps ops(real_file_ops(), {Fault::Kind::fail, call, EIO});
-    EXPECT_THROW(replace_file(path, "two", ops), FileError);
-    EXPECT_EQ(read(path), call == counter.num_calls() ? "two" : "one");  // the last call syncs the folder
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(run_), {}), 1) << "a temporary stays";
-  }
-}
-
 }  // namespace
 }  // namespace gradmill::test

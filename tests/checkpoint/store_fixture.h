@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/faulty_file_ops.h"
 #include "checkpoint/store.h"
 #include "core/error.h"
+#include "files/faulty_file_ops.h"
 
 namespace gradmill::test {
 

@@ -212,10 +212,14 @@ TEST_F(StoreTest, CleansTemporariesOfTheDead) {
     std::filesystem::create_directories(checkpoints() / name);
     overwrite(checkpoints() / name / "state.json", "x");
   }
+  overwrite(run_ / ".tmp-trainer_state.json-999999999", "{");
+  overwrite(run_ / "trainer_state.json", "{}");
   std::filesystem::create_directories(checkpoints() / ".replaced-step-00000005");
   std::filesystem::copy(step_folder(5), checkpoints() / ".replaced-step-00000004");
   store.clean_temporaries();
   EXPECT_EQ(entries(), (std::vector<std::string>{".replaced-step-00000004", alive, "step-00000005"}));
+  EXPECT_FALSE(std::filesystem::exists(run_ / ".tmp-trainer_state.json-999999999"));
+  EXPECT_TRUE(std::filesystem::exists(run_ / "trainer_state.json"));
   EXPECT_EQ(store.steps(), (Steps{4, 5})) << "a replaced one with nothing in its place counts";
   store.remove(4);
   EXPECT_EQ(store.steps(), (Steps{5}));

@@ -76,7 +76,9 @@ TEST_F(CliTest, ARunFromTrainingToText) {
   }
   const Outcome eval = gradmill("eval run");
   EXPECT_EQ(eval.code, 0) << eval.output;
-  EXPECT_NE(eval.output.find("\"perplexity\""), std::string::npos) << eval.output;
+  for (const char* part : {"\"perplexity\"", "\"bits_per_byte\"", "\"bits_per_char\""}) {
+    EXPECT_NE(eval.output.find(part), std::string::npos) << eval.output;
+  }
   const Outcome first = gradmill("generate run --prompt 'the' --tokens 30 --seed 4");
   EXPECT_EQ(first.code, 0) << first.output;
   EXPECT_GE(first.output.size(), 30u);
@@ -130,7 +132,9 @@ TEST_F(CliTest, ARunOnTokensFromTextToText) {
   fs::rename(folder_ / "work/tokenizer", folder_ / "gone");
   const Outcome eval = gradmill("eval run");
   EXPECT_EQ(eval.code, 0) << eval.output;
-  EXPECT_NE(eval.output.find("bits_per_token"), std::string::npos) << eval.output;
+  for (const char* part : {"\"perplexity\"", "\"bits_per_byte\"", "\"bits_per_token\""}) {
+    EXPECT_NE(eval.output.find(part), std::string::npos) << eval.output;
+  }
   EXPECT_EQ(gradmill("eval run --dataset " + data).code, 0);
   const Outcome text = gradmill("generate run --prompt 'the mill' --tokens 30 --seed 4");
   EXPECT_EQ(text.code, 0) << text.output;
@@ -143,6 +147,33 @@ TEST_F(CliTest, ARunOnTokensFromTextToText) {
   const Outcome more = gradmill("train --resume run training.steps=15");
   EXPECT_EQ(more.code, 0) << more.output;
   EXPECT_NE(more.output.find("resumed from step 12"), std::string::npos) << more.output;
+}
+
+TEST_F(CliTest, ALabelledRunsScoresAreInItsTable) {
+  std::string lines;
+  for (int i = 0; i < 120; ++i) {
+    lines += std::string("{\"text\": \"the mill ") + (i % 3 ? "turns" : "stands") + "\", \"label\": \"" +
+             (i % 3 ? "on" : "off") + "\"}\n";
+  }
+  const std::string data = file("labelled.jsonl", lines);
+  ASSERT_EQ(gradmill("tokenizer train " + data + " --vocab-size 270 --out tokenizer").code, 0);
+  const Outcome run = gradmill("train checkpoint.dir=run task=classify model.style=bert --tokenizer tokenizer --data " +
+                               data + " " + kTinyTokens + "training.batch_size=8 training.epochs=0");
+  EXPECT_EQ(run.code, 0) << run.output;
+  const Outcome more = gradmill("train --resume run training.steps=15");
+  EXPECT_EQ(more.code, 0) << more.output;
+  std::ifstream table(folder_ / "work/run/metrics.csv");
+  std::string header, row, last;  // with scores
+  ASSERT_TRUE(std::getline(table, header));
+  EXPECT_NE(header.find(",eval_accuracy,eval_f1,"), std::string::npos) << header;
+  while (std::getline(table, row)) {
+    EXPECT_EQ(std::count(row.begin(), row.end(), ','), std::count(header.begin(), header.end(), ',')) << row;
+    if (!row.ends_with(",,,,,,")) last = row;
+  }
+  EXPECT_TRUE(last.starts_with("15,")) << last;  // the evaluation at the end
+  const Outcome eval = gradmill("eval run --json");
+  EXPECT_EQ(eval.code, 0) << eval.output;
+  EXPECT_NE(eval.output.find("\"accuracy\""), std::string::npos) << eval.output;
 }
 
 TEST_F(CliTest, ExportMistakes) {
@@ -166,6 +197,13 @@ TEST_F(CliTest, InspectShowsWhatAModelWouldSee) {
   const Outcome masked = gradmill("data inspect " + prompts + " --tokenizer tokenizer --context 32");
   EXPECT_EQ(masked.code, 0) << masked.output;
   EXPECT_NE(masked.output.find("[2+2=]4"), std::string::npos) << masked.output;
+  const std::string tokenize = "data tokenize " + prompts + " --task instruct --tokenizer tokenizer --out shards";
+  const Outcome uncut = gradmill(tokenize);
+  EXPECT_EQ(uncut.code, 2) << uncut.output;
+  EXPECT_NE(uncut.output.find("--context"), std::string::npos) << uncut.output;
+  EXPECT_EQ(gradmill(tokenize + " --context 32").code, 0);
+  const Outcome shards = gradmill("data inspect shards --tokenizer tokenizer");
+  EXPECT_NE(shards.output.find("% of the tokens are learned"), std::string::npos) << shards.output;
   const Outcome missing = gradmill("data inspect " + prompts);
   EXPECT_EQ(missing.code, 2) << missing.output;
   EXPECT_NE(missing.output.find("--tokenizer"), std::string::npos) << missing.output;

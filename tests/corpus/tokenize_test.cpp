@@ -8,11 +8,11 @@
 #include <numeric>
 #include <sstream>
 
-#include "checkpoint/faulty_file_ops.h"
 #include "corpus/number_corpus.h"
 #include "corpus/token_cache.h"
 #include "data/errors.h"
 #include "data/shard_set.h"
+#include "files/faulty_file_ops.h"
 
 namespace gradmill::test {
 namespace {

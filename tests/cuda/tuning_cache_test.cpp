@@ -6,19 +6,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "data/temporary_folder.h"
+
 namespace gradmill::cuda {
 namespace {
 
 class TuningCacheTest : public testing::Test {
  protected:
-  TuningCacheTest() {
-    const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
-    folder_ = std::filesystem::path(testing::TempDir()) / ("tuning_" + name);
-    std::filesystem::remove_all(folder_);
-    file_ = folder_ / "below" / "tuning";
-  }
-  ~TuningCacheTest() override { std::filesystem::remove_all(folder_); }
-
   static TuningCache::Value value(int seed) {
     TuningCache::Value bytes{};
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(seed * 37 + static_cast<int>(i) * 91);
@@ -38,7 +32,8 @@ class TuningCacheTest : public testing::Test {
     ASSERT_TRUE(cache.save());
   }
 
-  std::filesystem::path folder_, file_;
+  test::TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path() / "new", file_ = folder_ / "below" / "tuning";
 };
 
 TEST_F(TuningCacheTest, KeepsWhatWasPut) {

@@ -81,10 +81,11 @@ TEST_F(ShakespeareTest, NoToolIsSaid) {
 TEST_F(ShakespeareTest, AFolderThatCannotBeWrittenLeavesNothing) {
   install("curl", "printf '%s\\n' \"What's past is prologue.\"");
   home_.write("file", "");
-  expect_error([&] { download_file(kUrl, home_.path() / "file/text.txt", hash_of(kText)); }, ExitCode::data, {"file'"});
+  expect_error([&] { download_file(kUrl, home_.path() / "file/text.txt", hash_of(kText)); }, ExitCode::failure,
+               {"file: "});
   fs::create_directory(home_.path() / "folder");
   home_.write("folder/inside", "");
-  expect_error([&] { download_file(kUrl, home_.path() / "folder", hash_of(kText)); }, ExitCode::data, {"folder'"});
+  expect_error([&] { download_file(kUrl, home_.path() / "folder", hash_of(kText)); }, ExitCode::usage, {"folder'"});
   EXPECT_EQ(home_.num_entries(), 3);
 }
 

@@ -6,10 +6,10 @@
 #include <numeric>
 #include <sstream>
 
-#include "checkpoint/faulty_file_ops.h"
 #include "core/crc32c.h"
 #include "data/errors.h"
 #include "data/shard_fixture.h"
+#include "files/faulty_file_ops.h"
 
 namespace gradmill::test {
 namespace {

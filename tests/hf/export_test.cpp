@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/faulty_file_ops.h"
+#include "files/faulty_file_ops.h"
 #include "hf/folder_files.h"
 #include "hf/load_weights.h"
 #include "hf/model_folder.h"
@@ -117,9 +117,9 @@ TEST(Export, LeavesNothingBehindWhenItFails) {
   const FolderTensors source(from.path());
   parent.write("taken", "x");
   EXPECT_THROW(export_model(parent.path() / "taken", source, config, {}, &source), Error);
-  EXPECT_THROW(export_model(parent.path() / "no" / "such", source, config, {}, &source), Error);
+  EXPECT_THROW(export_model(parent.path() / "taken" / "out", source, config, {}, &source), Error);
   FaultyFileOps full(real_file_ops(), parse_fault("enospc:2000"));
-  EXPECT_THROW(export_model(parent.path() / "out", source, config, {}, &source, {}, full), FileError);
+  EXPECT_THROW(export_model(parent.path() / "new" / "out", source, config, {}, &source, {}, full), FileError);
   EXPECT_EQ(std::distance(fs::directory_iterator(parent.path()), fs::directory_iterator()), 1);
 }
 

@@ -139,6 +139,54 @@ TEST(CsvWriter, OneTable) {
   EXPECT_EQ(read_lines(folder.path() / "metrics.csv"), expected);
 }
 
+EvalMetrics labelled_at(int64_t step) {
+  EvalMetrics metrics = eval_at(step);
+  metrics.perplexity = kUnknown;
+  metrics.values = {{"accuracy", 0.75}, {"auroc", kUnknown}, {"mcc", 0.5}};
+  return metrics;
+}
+
+TEST(CsvWriter, TheTasksValuesAreTheLastColumns) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "metrics.csv";
+  {
+    CsvWriter writer(path, kFreshRun, {"accuracy", "auroc", "mcc"});
+    writer.step(step_at(1));
+    writer.eval(labelled_at(1));
+    writer.eval(eval_at(2));  // of a task that says nothing
+  }
+  const std::vector<std::string> lines = read_lines(path);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_TRUE(lines[0].ends_with(",gpu_memory_bytes,eval_accuracy,eval_auroc,eval_mcc")) << lines[0];
+  EXPECT_TRUE(lines[1].ends_with(",true,,,,,,,,,,,")) << lines[1];
+  EXPECT_TRUE(lines[2].ends_with(",true,2.5,,0.5,true,,,,,0.75,,0.5")) << lines[2];
+  EXPECT_TRUE(lines[3].ends_with(",2,0.5,true,,,,,,,")) << lines[3];
+  for (const std::string& line : lines) EXPECT_EQ(std::ranges::count(line, ','), 23) << line;
+}
+
+TEST(Resume, TheTasksColumnsStayAsTheyWereBegun) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> values = {"accuracy", "mcc"};
+  const auto begin = [](const std::filesystem::path& path, const std::vector<std::string>& names) {
+    CsvWriter writer(path, kFreshRun, names);
+    for (int64_t step = 1; step <= 3; ++step) writer.eval(labelled_at(step));
+  };
+  const auto resume = [&](const std::filesystem::path& path) {
+    CsvWriter writer(path, 2, values);
+    writer.eval(labelled_at(3));
+  };
+  const auto with = folder.path() / "with.csv", without = folder.path() / "without.csv";
+  begin(with, values);
+  begin(without, {});
+  const std::string whole_with = read_file(with), whole_without = read_file(without);
+  resume(with);
+  resume(without);
+  EXPECT_EQ(read_file(with), whole_with);
+  EXPECT_EQ(read_file(without), whole_without);
+  begin(with, {"pearson"});
+  test::expect_error([&] { resume(with); }, ExitCode::data, {"with.csv", "columns", "move"});
+}
+
 // Steps 1 to `last` with an evaluation every 4, from where a resume would start.
 void train(MetricsSink& sink, int64_t first, int64_t last, double loss_offset = 0) {
   for (int64_t step = first; step <= last; ++step) {

@@ -27,7 +27,7 @@ class MatmulTest : public OpTest {
             .transpose_b = transpose_b};
   }
 
-  // In double, of the values the op sees; `old` is c before, or the addend.
+  // In double, of the values the op sees; `old` is c before.
   static std::vector<float> reference(const MatmulArgs& args, const std::vector<float>& old = {}) {
     const std::vector<float> a = download(args.a), b = download(args.b);
     const std::vector<float> bias = args.bias.defined() ? download(args.bias) : std::vector<float>{};
@@ -88,34 +88,6 @@ TEST_P(MatmulTest, BetaAndBias) {
       expect_product(args, expected);
     }
   }
-}
-
-// c is poisoned: it must not be read. The addend has rows of its own stride.
-TEST_P(MatmulTest, Addend) {
-  for (DType c_type : {dtype(), DType::fp32}) {
-    for (const Size& size : {Size{37, 45, 33}, Size{128, 136, 264}}) {
-      for (bool with_bias : {false, true}) {
-        SCOPED_TRACE(Shape({size.m, size.n, size.k}).str());
-        const ArenaScope scope(ctx_.persistent);
-        MatmulArgs args = make(size, true, true, c_type);
-        args.beta = 0.5f;
-        const std::vector<float> wide = random_values(size.m * (size.n + 24), 3, 2, dtype());
-        args.addend = upload(wide, {size.m, size.n + 24}, c_type).slice_cols(8, size.n + 8);
-        const std::vector<float> addend = download(args.addend);
-        if (with_bias) args.bias = upload(random_values(size.n, 4, 3, dtype()), {size.n}, dtype());
-        matmul(ctx_, args);
-        expect_product(args, reference(args, addend));
-        expect_same_bits(download(args.addend), addend, "addend");
-      }
-    }
-  }
-}
-
-TEST_P(MatmulTest, AddendIsNotReadWithoutBeta) {
-  MatmulArgs args = make({37, 45, 33}, false, false, dtype());
-  args.addend = tensor({37, 45}, dtype());
-  matmul(ctx_, args);
-  expect_product(args, reference(args));
 }
 
 // Ten bits of mantissa: errors of 2^-11 in each factor.

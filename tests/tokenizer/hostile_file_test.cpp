@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "data/temporary_folder.h"
 #include "tokenizer/load_tokenizer.h"
 #include "tokenizer/sentencepiece.h"
 #include "tokenizer/tokenizer_file.h"
@@ -142,11 +143,10 @@ TEST(HostileFile, MergesThatGoInCircles) {
 }
 
 TEST(HostileFile, AHugeFileIsNotRead) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "huge_tokenizer.json";
-  std::ofstream(path).put('{');
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder.write("huge_tokenizer.json", "{");
   std::filesystem::resize_file(path, std::uintmax_t{2} << 30);  // sparse
   EXPECT_NE(refusal([&] { load_tokenizer(path); }).find("2147483648 bytes, too many"), std::string::npos);
-  std::filesystem::remove(path);
 }
 
 TEST(HostileFile, EveryCutAndManyFlipsOfAModel) {

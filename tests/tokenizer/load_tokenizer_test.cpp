@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "core/error.h"
+#include "data/temporary_folder.h"
 #include "tokenizer/plain_tokenizers.h"
 #include "tokenizer/tokenizer_goldens.h"
 
@@ -20,14 +20,10 @@ using Ids = std::vector<TokenId>;
 
 class LoadTokenizer : public testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(folder); }
-  void TearDown() override { fs::remove_all(folder); }
-  void write(const std::string& name, const std::string& text) {
-    std::ofstream(folder / name, std::ios::binary) << text;
-  }
+  void write(const std::string& name, const std::string& text) { temporary.write(name, text); }
 
-  fs::path folder = fs::path(testing::TempDir()) /
-                    ("gradmill_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+  test::TemporaryFolder temporary;
+  fs::path folder = temporary.path();
 };
 
 TEST_F(LoadTokenizer, VocabTxt) {

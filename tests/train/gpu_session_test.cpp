@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "data/loader.h"
+#include "data/temporary_folder.h"
 #include "support/op_test.h"
 #include "train/run_options.h"
 #include "train/session.h"
@@ -124,6 +125,7 @@ TEST_P(GpuSession, GraphsAndPoliciesChangeNoBit) {
 }
 
 TEST_P(GpuSession, EveryOptimisationOffTrains) {
+  const TemporaryFolder folder;
   const RunConfig base = small_config();
   const auto with = [&](auto&& change) {
     RunConfig config = base;
@@ -145,13 +147,13 @@ TEST_P(GpuSession, EveryOptimisationOffTrains) {
     if (GetParam() != "gpt2") break;  // only its GELU may be part of products
     expect_learns(with([&](RunConfig& c) {
                     c.compile.mode = "max-autotune";
-                    c.compile.cache = testing::TempDir() + "gpu_session_tuning";
+                    c.compile.cache = (folder.path() / "tuning").string();
                     c.machine.save_policy = policy;
                   }),
                   std::string("max-autotune, ") + policy);
     expect_learns(with([&](RunConfig& c) {
                     c.compile.mode = "max-autotune";
-                    c.compile.cache = testing::TempDir() + "gpu_session_tuning";
+                    c.compile.cache = (folder.path() / "tuning").string();
                     c.machine.save_policy = policy;
                     c.model.bias = false;
                     c.model.dropout = 0.1;

@@ -2,6 +2,8 @@
 // Small runs on tokens: documents, a BPE learned from them, and a Llama-style model.
 #pragma once
 
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,13 @@ class TokenRunTest : public TrainerTest {
       lines += "{\"text\": \"" + text + ".\"}\n";
     }
     return lines;
+  }
+
+  static std::vector<std::string> texts_of(const std::string& lines) {
+    std::vector<std::string> texts;
+    std::istringstream stream(lines);
+    for (std::string line; std::getline(stream, line);) texts.push_back(nlohmann::json::parse(line)["text"]);
+    return texts;
   }
 
   void stream() {

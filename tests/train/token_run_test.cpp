@@ -99,6 +99,14 @@ TEST_F(TokenRunTest, ALoadedRunNeedsNothingButItsFolder) {
   const Evaluation other = loaded.evaluate_text((folder_.path() / "validation.jsonl").string());
   EXPECT_LT(other.loss(), 1);
   EXPECT_GT(other.tokens, 200);
+  // Every byte but those of each document's first token, which is not predicted; the ends have none.
+  const Tokenizer& by = *loaded.tokenizer().tokenizer;
+  int64_t bytes = 0;
+  for (const std::string& text : texts_of(documents(40, 7))) {
+    const std::vector<TokenId> ids = by.encode(text).ids;
+    bytes += std::ssize(text) - std::ssize(by.decode(std::span(ids).first(1)));
+  }
+  EXPECT_EQ(other.bytes, bytes);
 }
 
 TEST_F(TokenRunTest, BytesNeedNoFile) {
@@ -187,6 +195,16 @@ TEST_F(TokenRunTest, InstructionsLearnOnlyAnswers) {
   EXPECT_LT(step.num_targets, batch.cu_seqlens.back() / 2);
   const Run result = run("instruct");
   EXPECT_LT(result.recorder.steps.back().loss, 0.5);
+  // Shards keep what is learned; those of plain text do not say it.
+  RunConfig ready = config_;
+  ready.data.path = data->origin();
+  EXPECT_EQ(load_run_data(ready)->open({}, {})->next().micro.front().targets, batch.targets);
+  config_.data.task = "text";
+  config_.data.path = (folder_.path() / "data").string();
+  ready.data.path = load_run_data(config_)->origin();
+  expect_error([&] { load_run_data(ready); }, ExitCode::data, {"do not say", "--task instruct"});
+  config_.data.task = "instruct";
+  config_.data.path = (folder_.path() / "instruct.jsonl").string();
   stream();
   config_.data.validation_path = config_.data.path;
   EXPECT_LT(run("instruct-stream").recorder.steps.back().loss, 0.5);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing in blocks, the checksum taken while a block is in the cache.
-#include "checkpoint/output_file.h"
-
-#include <unistd.h>
+#include "files/output_file.h"
 
 #include <algorithm>
 #include <utility>
@@ -41,19 +39,25 @@ FileRecord OutputFile::finish() {
 }
 
 void replace_file(const std::filesystem::path& path, std::string_view content, FileOps& ops) {
-  const std::filesystem::path temporary =
-      path.parent_path() / fmt::format(".tmp-{}-{}", path.filename().string(), ::getpid());
-  remove_tree(ops, temporary);
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    throw usage_error(fmt::format("'{}' is no regular file", path.string()), "name another");
+  }
+  make_folders(parent_folder(path));
+  const fs::path temporary = temporary_beside(path);
   try {
+    remove_tree(ops, temporary);
     OutputFile file(ops, temporary);
     file.append(content);
     file.finish();
     ops.rename(temporary, path);
-  } catch (const FileError&) {
+  } catch (const FileError& error) {
     try_remove_tree(ops, temporary);
-    throw;
+    throw FileError(path, "write", error.reason());  // the name that the user knows
   }
-  ops.sync_folder(path.has_parent_path() ? path.parent_path() : ".");
+  ops.sync_folder(parent_folder(path));
 }
 
 }  // namespace gradmill

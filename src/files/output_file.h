@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "checkpoint/file_ops.h"
+#include "files/file_ops.h"
 
 namespace gradmill {
 
@@ -35,8 +35,8 @@ class OutputFile {
   FileRecord record_;
 };
 
-// Replaces the file, or makes it, such that a reader (or a crash) at any moment finds the old content or the new.
-// Throws FileError and leaves the old one.
+// Replaces the file, or makes it and missing folders, such that a reader (or a crash) at any moment finds the old
+// content or the new. Throws FileError and leaves the old one, a usage_error for what is no file: devices stay.
 void replace_file(const std::filesystem::path& path, std::string_view content, FileOps& ops = real_file_ops());
 
 }  // namespace gradmill

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // FileOps over POSIX.
-#include "checkpoint/file_ops.h"
+#include "files/file_ops.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-#include "checkpoint/faulty_file_ops.h"
+#include "files/faulty_file_ops.h"
 
 namespace gradmill {
 namespace {
@@ -100,6 +100,18 @@ FileOps& real_file_ops() {
     return fault == nullptr ? nullptr : std::make_unique<FaultyFileOps>(posix, parse_fault(fault));
   }();
   return faulty ? static_cast<FileOps&>(*faulty) : posix;
+}
+
+path parent_folder(const path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
+
+void make_folders(const path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw FileError(path, "make the folder", error.value());
+}
+
+path temporary_beside(const path& path) {
+  return path.parent_path() / fmt::format(".tmp-{}-{}", path.filename().string(), ::getpid());
 }
 
 void remove_tree(FileOps& ops, const path& path) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Injected faults.
-#include "checkpoint/faulty_file_ops.h"
+#include "files/faulty_file_ops.h"
 
 #include <unistd.h>
 

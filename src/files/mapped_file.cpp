@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Read-only file mapping over POSIX mmap.
-#include "checkpoint/mapped_file.h"
+#include "files/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

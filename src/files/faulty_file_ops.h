@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "checkpoint/file_ops.h"
+#include "files/file_ops.h"
 
 namespace gradmill {
 

@@ -53,12 +53,20 @@ class FileOps {
 };
 
 // The system's own. For tests of the whole binary, the environment variable GRADMILL_FAULT makes them fail, as
-// parse_fault in checkpoint/faulty_file_ops.h reads it; it is read once, at the first call.
+// parse_fault in files/faulty_file_ops.h reads it; it is read once, at the first call.
 FileOps& real_file_ops();
 
 // A folder with all it holds, or a single file; links are removed, not followed. Nothing there: nothing done.
 void remove_tree(FileOps& ops, const std::filesystem::path& path);
 // For leftovers that the next start removes anyway: failures do not count.
 void try_remove_tree(FileOps& ops, const std::filesystem::path& path);
+
+// The folder that a path's last name is in: "." where the path does not say.
+std::filesystem::path parent_folder(const std::filesystem::path& path);
+// Makes those that are missing. Throws FileError.
+void make_folders(const std::filesystem::path& path);
+// A name in the same folder, so that it can be renamed. What a killed process left there is replaced by the next one
+// with its number.
+std::filesystem::path temporary_beside(const std::filesystem::path& path);
 
 }  // namespace gradmill
