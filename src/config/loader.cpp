@@ -63,7 +63,8 @@ class Loader {
   // What is done brings its own defaults, as if its group had been asked for.
   std::vector<Override> implied_groups() const {
     std::vector<Override> groups;
-    if (loaded_.config.adapter.on()) groups.push_back({"adapter", loaded_.config.adapter.kind});
+    const AdapterSettings& adapter = loaded_.config.adapter;
+    if (adapter.on()) groups.push_back({"adapter", adapter.path.empty() ? adapter.kind : "lora"});
     if (loaded_.config.data.is_labelled()) groups.push_back({"task", loaded_.config.data.task});
     return groups;
   }

@@ -96,6 +96,8 @@ void check_model(const RunConfig& config, const Require& require) {
           "an encoder learns from labelled data: use data.task=classify or regress");
   const AdapterSettings& adapter = config.adapter;
   require(!adapter.on() || from_file, {"adapter.kind", "model.path"}, "adapters belong to a model from a file");
+  require(adapter.path.empty() || adapter.kind == "none", {"adapter.path", "adapter.kind"},
+          "the folder's adapter_config.json says what its adapters are");
   require(adapter.kind != "dora" || adapter.dropout == 0, {"adapter.kind", "adapter.dropout"},
           "DoRA with dropout would need every product of the base twice: use adapter.dropout=0, or lora");
   require(adapter.on() || model.load_in == defaults.load_in, {"model.load_in", "adapter.kind"},

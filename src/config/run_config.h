@@ -246,8 +246,9 @@ struct AdapterSettings {
   double alpha = 32, dropout = 0;
   bool rslora = false;
   std::string targets = "all-linear", modules_to_save;
+  std::string path;
 
-  bool on() const { return kind != "none"; }
+  bool on() const { return kind != "none" || !path.empty(); }
 
   void visit(FieldList& field) {
     field("kind", &kind, "what is trained of a model from model.path: everything, or adapters and the task's head",
@@ -262,6 +263,10 @@ struct AdapterSettings {
           anything());
     field("modules_to_save", &modules_to_save, "layers that are trained in full, with commas between them",
           anything().or_unset("the task's head"));
+    field("path", &path,
+          "a folder that PEFT or an export made: its adapters train on, with its rank, layers and the rest; needs no "
+          "kind",
+          anything().or_unset("new adapters"));
   }
 };
 

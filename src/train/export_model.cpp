@@ -45,12 +45,14 @@ ParamSource::Fetch fetch_merged(LoadedRun& run) {
   };
 }
 
-Origin open_adapted(const fs::path& path, const Checkpoint& checkpoint) {
+// `folder`: of the tokenizer's files, if it is not where the adapters' are.
+Origin open_adapted(const fs::path& path, fs::path folder = {}) {
   Origin origin;
   origin.adapted = std::make_unique<LoadedRun>(path, LoadedRun::Precision::exact);
   const RunModel& described = origin.adapted->described();
   origin.config = *described.hf;
-  origin.files = companion_files(checkpoint.folder(), origin.config);
+  if (folder.empty()) folder = origin.adapted->tokenizer().folder;
+  origin.files = companion_files(folder, origin.config);
   origin.tensors = std::make_unique<ParamSource>(origin.adapted->model(), described.family,
                                                  fetch_merged(*origin.adapted), described.weights.get());
   return origin;
@@ -73,17 +75,11 @@ std::string export_adapters(const ExportRequest& request) {
 // Averages, where a run keeps them, are what it is judged by.
 Origin open_run(const fs::path& path) {
   auto checkpoint = std::make_unique<Checkpoint>(open_checkpoint(path));
-  if (checkpoint->contains(kAdapterFile)) return open_adapted(path, *checkpoint);
+  if (checkpoint->contains(kAdapterFile)) return open_adapted(path, checkpoint->folder());
   Origin origin{open_model(checkpoint->folder()), nullptr, nullptr, nullptr};
-  const SafeTensors& state = checkpoint->tensors(kStateFile);
-  if (!state.contains(Session::kAverageName)) return origin;
   origin.model = std::make_unique<Transformer>(origin.config.spec);
-  const TensorView averages = state.at(Session::kAverageName);
-  if (averages.dtype != DType::fp32 || averages.numel() != origin.model->params().flat_size()) {
-    throw data_error(fmt::format("{}: {} is not of this model's size", (checkpoint->folder() / kStateFile).string(),
-                                 Session::kAverageName),
-                     "export another checkpoint");
-  }
+  const TensorView averages = find_averages(*checkpoint, *origin.model);
+  if (!averages.defined()) return origin;
   origin.tensors =
       std::make_unique<ParamSource>(*origin.model, origin.config.family, fetch_flat(origin.model->params(), averages));
   origin.checkpoint = std::move(checkpoint);
@@ -93,6 +89,7 @@ Origin open_run(const fs::path& path) {
 Origin open_origin(const fs::path& path) {
   std::error_code ignored;
   const bool checkpoint = fs::exists(path / "state.json", ignored), config = fs::exists(path / "config.json", ignored);
+  if (is_peft_path(path)) return open_adapted(path);
   if (path.extension() == ".gguf" || (config && !checkpoint)) return {open_model(path), nullptr, nullptr};
   return open_run(path);
 }

@@ -57,8 +57,6 @@ std::vector<int32_t> all_examples(const EncodedSet& set) {
 void set_inference_sizes(SessionOptions& options, int64_t context) {
   options.context = context;
   options.seqs_per_row = 1;
-  options.train_seqs = 1;
-  options.train_tokens = context;
   options.eval_seqs = kMostSeqs;
   options.eval_tokens = std::max(context, std::min(kMostTokens, kMostSeqs * context));
 }

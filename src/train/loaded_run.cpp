@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "adapters/peft_folder.h"
 #include "checkpoint/store.h"
 #include "config/loader.h"
 #include "data/char_vocab.h"
@@ -42,11 +43,56 @@ RunConfig config_of_model(const std::filesystem::path& path) {
   return config;
 }
 
+RunTask task_of(std::vector<std::string> labels) {
+  if (labels.size() == 1) return {.kind = RunTask::Kind::numbers};
+  return {.kind = RunTask::Kind::classes, .labels = LabelMap(std::move(labels))};
+}
+
 RunTask task_of_model(const RunConfig& config) {
   if (!config.data.is_labelled()) return {};
-  const HfConfig hf = open_model_config(config.model.path);
-  if (hf.spec.labels == 1) return {.kind = RunTask::Kind::numbers};
-  return {.kind = RunTask::Kind::classes, .labels = LabelMap(hf.labels)};
+  return task_of(open_model_config(config.model.path).labels);
+}
+
+// For exports: nothing is rounded.
+void make_exact(RunConfig& config) {
+  config.model.load_in = "bf16";
+  config.machine.device = "cpu";
+  config.machine.dtype = "fp32";
+}
+
+// The base that adapters name: a path as it stands, or as seen from their folder.
+std::filesystem::path base_of(const std::filesystem::path& folder, const AdapterConfig& adapter) {
+  std::error_code ignored;
+  for (const std::filesystem::path& path : {std::filesystem::path(adapter.base_model), folder / adapter.base_model}) {
+    if (!adapter.base_model.empty() && is_model_path(path)) return path;
+  }
+  throw data_error(
+      fmt::format("the adapters in '{}' belong to '{}', which is no model folder here", folder.string(),
+                  adapter.base_model),
+      fmt::format("put the base's folder into {} as base_model_name_or_path", (folder / kAdapterConfigFile).string()));
+}
+
+// Adapters keep the head they were trained with: its rows are the labels, whose names only the base may know.
+std::vector<std::string> labels_of_adapters(const std::filesystem::path& folder, std::vector<std::string> of_base) {
+  const SafeTensors file(folder / kAdapterFile);
+  for (const std::string& name : file.names()) {
+    if (!name.ends_with(".score.weight") && !name.ends_with(".classifier.weight")) continue;
+    const int64_t rows = file.at(name).rows();
+    if (std::ssize(of_base) == rows) return of_base;
+    std::vector<std::string> labels;
+    for (int64_t i = 0; i < rows; ++i) labels.push_back(fmt::format("LABEL_{}", i));
+    return labels;
+  }
+  throw data_error(fmt::format("{} has no head for its labels", (folder / kAdapterFile).string()),
+                   "train with modules_to_save naming the classifier");
+}
+
+bool has_tokenizer(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "vocab.txt"}) {
+    if (std::filesystem::exists(folder / name, ignored)) return true;
+  }
+  return false;
 }
 
 RunTask task_of(const TrainState& state) {
@@ -71,16 +117,22 @@ Checkpoint open_checkpoint(const std::filesystem::path& path) {
 }
 
 LoadedRun::LoadedRun(const std::filesystem::path& path, Precision precision) {
-  if (is_model_path(path)) {
+  if (is_peft_path(path)) {
+    open_adapters(path, precision);
+  } else if (is_model_path(path)) {
     open_model(path);
   } else {
     open_run(path, precision);
   }
 }
 
-void LoadedRun::make_session() {
-  model_ = std::make_unique<Transformer>(described_.spec, described_.plan);
+// Nothing trains here, so weights need no masters, in whatever type they are computed with.
+void LoadedRun::make_session(Precision precision) {
+  AdapterPlan plan = described_.plan;
+  if (!described_.adapter && precision == Precision::as_trained) plan.freezes_base = true;
+  model_ = std::make_unique<Transformer>(described_.spec, plan);
   SessionOptions options = session_options(config_);
+  options.inference = true;
   if (!task_.is_language()) set_inference_sizes(options, config_.model.context);
   session_ = std::make_unique<Session>(*model_, options);
   load_first_weights(described_, *model_, *session_, [](const std::string&) {});
@@ -91,26 +143,37 @@ void LoadedRun::open_model(const std::filesystem::path& path) {
   tokenizer_ = open_run_tokenizer(path.string());
   task_ = task_of_model(config_);
   described_ = open_run_model(config_, task_, tokenizer_.tokenizer->vocab_size());
-  make_session();
+  make_session(Precision::as_trained);
+}
+
+void LoadedRun::open_adapters(const std::filesystem::path& path, Precision precision) {
+  constexpr int64_t kLabelledRows = 512;
+  const AdapterConfig adapter = read_adapter_config(path);
+  const std::filesystem::path base = base_of(path, adapter);
+  config_ = config_of_model(base);
+  config_.adapter.path = path.string();
+  if (precision == Precision::exact) make_exact(config_);
+  tokenizer_ = open_run_tokenizer((has_tokenizer(path) ? path : base).string());
+  if (adapter.task_type == "SEQ_CLS") {
+    task_ = task_of(labels_of_adapters(path, open_model_config(base).labels));
+    config_.data.task = task_.kind == RunTask::Kind::numbers ? "regress" : "classify";
+    config_.model.context = std::min(config_.model.context, kLabelledRows);
+  }
+  described_ = open_run_model(config_, task_, tokenizer_.tokenizer->vocab_size());
+  make_session(precision);
 }
 
 void LoadedRun::open_run(const std::filesystem::path& path, Precision precision) {
   config_ = read_config(path);
-  if (precision == Precision::exact) {
-    config_.model.load_in = "bf16";
-    config_.machine.device = "cpu";
-    config_.machine.dtype = "fp32";
-  }
+  if (precision == Precision::exact) make_exact(config_);
   const Checkpoint checkpoint = open_checkpoint(path);
   state_ = state_from_json(checkpoint.state_json());
   tokenizer_ = read_tokenizer(checkpoint, state_, config_);
   task_ = task_of(state_);
   described_ = open_saved_model(config_, task_, tokenizer_.tokenizer->vocab_size(), checkpoint);
   check_same_base(state_, described_);
-  make_session();
-  load_session(checkpoint, *model_, described_, *session_, progress_of(state_));
-  // Averages, where a run keeps them, are what it is judged by.
-  if (session_->has_average()) session_->exchange_average();
+  make_session(precision);
+  load_inference(checkpoint, *model_, described_, *session_);
 }
 
 Evaluation LoadedRun::evaluate_batches(const VisitBatches& batches) {

@@ -21,7 +21,7 @@ Checkpoint open_checkpoint(const std::filesystem::path& path);
 class LoadedRun {
  public:
   // A run folder (its best checkpoint, or the newest where no evaluation chose one), one checkpoint, or a model that
-  // comes from elsewhere: a Hugging Face folder or a .gguf file.
+  // comes from elsewhere: a Hugging Face folder, a .gguf file, or a PEFT folder whose base is where it says.
   // `exact` computes on the CPU, in fp32, beside an unquantised base: for exports.
   enum class Precision : uint8_t { as_trained, exact };
   explicit LoadedRun(const std::filesystem::path& path, Precision precision = Precision::as_trained);
@@ -52,7 +52,8 @@ class LoadedRun {
  private:
   void open_run(const std::filesystem::path& path, Precision precision);
   void open_model(const std::filesystem::path& path);
-  void make_session();
+  void open_adapters(const std::filesystem::path& path, Precision precision);
+  void make_session(Precision precision);
   Evaluation evaluate_batches(const VisitBatches& batches);
 
   RunConfig config_;

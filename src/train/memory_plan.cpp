@@ -58,7 +58,7 @@ void append_ledger(std::string& text, const Ledger& ledger) {
 }  // namespace
 
 std::string_view name_of(Phase phase) {
-  constexpr std::array<std::string_view, kNumPhases> kNames{"train", "eval", "generate", "diagnose"};
+  constexpr std::array<std::string_view, kNumPhases> kNames{"train", "eval", "generate", "diagnose", "load"};
   return kNames[static_cast<size_t>(phase)];
 }
 
@@ -76,7 +76,7 @@ std::string describe(const MemoryPlan& plan) {
     const PhasePlan& phase = plan.phases[static_cast<size_t>(p)];
     const std::string_view name = name_of(static_cast<Phase>(p));
     if (phase.saved.bytes > 0) append_arena(text, fmt::format("{}: saved", name), phase.saved);
-    append_arena(text, fmt::format("{}: scratch", name), phase.scratch);
+    if (phase.scratch.bytes > 0) append_arena(text, fmt::format("{}: scratch", name), phase.scratch);
   }
   text += fmt::format("{:<28}{}  ({} bytes: persistent + the largest phase)\n", "slab", mib(plan.slab_bytes()),
                       plan.slab_bytes());

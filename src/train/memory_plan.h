@@ -13,8 +13,8 @@
 namespace gradmill {
 
 // Steps of different phases never overlap, so they share one region of the slab.
-enum class Phase : uint8_t { train, eval, generate, diagnose };
-inline constexpr int kNumPhases = 4;
+enum class Phase : uint8_t { train, eval, generate, diagnose, load };
+inline constexpr int kNumPhases = 5;
 std::string_view name_of(Phase phase);
 
 struct ArenaPlan {

@@ -10,18 +10,54 @@
 namespace gradmill {
 namespace {
 
-// Calls visit(hugging face tensor, view of our rows that it holds) for every stored tensor.
+// Calls visit(hugging face tensor, view of our rows that it holds) for every stored tensor of a parameter.
+template <class Visit>
+void visit_tensors(const Transformer& model, HfFamily family, ParamId id, const TensorView& whole, Visit&& visit) {
+  int64_t begin = 0;
+  for (const HfTensor& tensor : hf_tensors(family, model, id)) {
+    visit(tensor, whole.slice_rows(begin, begin + tensor.rows));
+    begin += tensor.rows;
+  }
+}
+
+// The same for all parameters that have a master.
 template <class Visit>
 void visit_tensors(const Transformer& model, HfFamily family, const TensorView& masters, Visit&& visit) {
   for (ParamId id = 0; id < model.params().size(); ++id) {
     const TensorView whole = model.params().view(id, masters);
-    if (!whole.defined()) continue;  // frozen: the base's own files have it
-    int64_t begin = 0;
-    for (const HfTensor& tensor : hf_tensors(family, model, id)) {
-      visit(tensor, whole.slice_rows(begin, begin + tensor.rows));
-      begin += tensor.rows;
-    }
+    if (whole.defined()) visit_tensors(model, family, id, whole, visit);  // else frozen: the base's own files have it
   }
+}
+
+// The weights that a checkpoint holds, into masters.
+void load_masters(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described,
+                  const TensorView& masters) {
+  if (described.adapter) {
+    load_adapter_tensors(checkpoint.tensors(kAdapterFile), described.family, model, masters);
+  } else {
+    load_model_tensors(checkpoint.tensors(kModelFile), model, described.family, masters);
+  }
+}
+
+// Parameter by parameter, into a session that has no masters: of `trained`, the model with which the run had them.
+void load_frozen(const Checkpoint& checkpoint, const Transformer& trained, HfFamily family, Session& session) {
+  const TensorView averages = find_averages(checkpoint, trained);
+  session.write_weights([&](ExecContext& ctx, Weights& weights) {
+    for (ParamId id = 0; id < trained.params().size(); ++id) {
+      if (averages.defined()) {
+        weights.load(ctx, id, trained.params().view(id, averages));
+        continue;
+      }
+      const ParamSpec& spec = trained.params().spec(id);
+      std::vector<float> values(static_cast<size_t>(spec.numel()));
+      visit_tensors(trained, family, id, TensorView(values.data(), DType::fp32, spec.shape()),
+                    [&](const HfTensor& tensor, const TensorView& view) {
+                      checkpoint.tensors(kModelFile).copy_to(tensor.name, view, tensor.transposed);
+                    });
+      weights.set(ctx, id, values.data());
+    }
+    weights.refresh_compute(ctx);
+  });
 }
 
 nlohmann::json gpt2_config(const TransformerSpec& spec) {
@@ -133,11 +169,7 @@ void check_same_base(const TrainState& saved, const RunModel& described) {
 void load_session(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described, Session& session,
                   const Session::Progress& progress) {
   const Session::HostState state = session.host_state(false);
-  if (described.adapter) {
-    load_adapter_tensors(checkpoint.tensors(kAdapterFile), described.family, model, state.masters);
-  } else {
-    load_model_tensors(checkpoint.tensors(kModelFile), model, described.family, state.masters);
-  }
+  load_masters(checkpoint, model, described, state.masters);
   const SafeTensors& file = checkpoint.tensors(kStateFile);
   for (const Session::StateTensor& tensor : state.optimizer) {
     if (tensor.name == Session::kAverageName && !file.contains(tensor.name)) {
@@ -147,6 +179,31 @@ void load_session(const Checkpoint& checkpoint, const Transformer& model, const 
     }
   }
   session.restore(state, progress);
+}
+
+TensorView find_averages(const Checkpoint& checkpoint, const Transformer& trained) {
+  const SafeTensors& state = checkpoint.tensors(kStateFile);
+  if (!state.contains(Session::kAverageName)) return {};
+  const TensorView averages = state.at(Session::kAverageName);
+  if (averages.dtype != DType::fp32 || averages.numel() != trained.params().flat_size()) {
+    throw data_error(fmt::format("{}: {} is not of this model's size", (checkpoint.folder() / kStateFile).string(),
+                                 Session::kAverageName),
+                     "choose another checkpoint");
+  }
+  return averages;
+}
+
+void load_inference(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described,
+                    Session& session) {
+  if (model.params().flat_size() == 0) return load_frozen(checkpoint, described.make(), described.family, session);
+  const Session::HostState state = session.host_state(false);
+  const TensorView averages = find_averages(checkpoint, model);
+  if (averages.defined()) {
+    std::memcpy(state.masters.data, averages.data, averages.bytes());
+  } else {
+    load_masters(checkpoint, model, described, state.masters);
+  }
+  session.restore(state, {});
 }
 
 std::string model_config_json(const TransformerSpec& described, std::optional<int32_t> eos, const RunTask& task) {

@@ -35,6 +35,12 @@ void load_model_tensors(const SafeTensors& file, const Transformer& model, HfFam
 // gives them its weights to start from.
 void load_session(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described, Session& session,
                   const Session::Progress& progress);
+// The averages of a run that keeps them, in the order of the flat masters; undefined where it does not.
+TensorView find_averages(const Checkpoint& checkpoint, const Transformer& trained);
+// What the run is judged by, averages where it keeps them, into a session for inference. `model` may be what the run
+// trained, or that with everything frozen.
+void load_inference(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described,
+                    Session& session);
 inline Session::Progress progress_of(const TrainState& state) {
   return {state.updates, state.loss_scale, state.scale_streak};
 }

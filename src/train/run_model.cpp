@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "adapters/peft_folder.h"
 #include "adapters/resolve.h"
 #include "core/error.h"
 #include "data/file_io.h"
@@ -100,9 +101,28 @@ std::string fingerprint(const fs::path& path) {
   return hash.hex();
 }
 
+// Of adapters that somebody has trained before.
+AdapterConfig kept_config(const RunConfig& config, const std::string& task_type) {
+  const std::string& folder = config.adapter.path;
+  AdapterConfig adapter = read_adapter_config(folder);
+  if (!adapter.task_type.empty() && adapter.task_type != task_type) {
+    throw usage_error(fmt::format("the adapters in '{}' are for {}, not for {}", folder, adapter.task_type, task_type),
+                      "set data.task to what they were trained for, or train new ones");
+  }
+  if (adapter.dora && adapter.dropout > 0) {
+    throw usage_error(fmt::format("the adapters in '{}' are DoRA with dropout, which is not supported", folder),
+                      "set lora_dropout to 0 in its adapter_config.json");
+  }
+  adapter.task_type = task_type;
+  adapter.base_model = config.model.path;
+  return adapter;
+}
+
 AdapterConfig adapter_config(const RunConfig& config, const RunTask& task) {
   const AdapterSettings& settings = config.adapter;
-  AdapterConfig adapter{.task_type = task.is_language() ? "CAUSAL_LM" : "SEQ_CLS",
+  const std::string task_type = task.is_language() ? "CAUSAL_LM" : "SEQ_CLS";
+  if (!settings.path.empty()) return kept_config(config, task_type);
+  AdapterConfig adapter{.task_type = task_type,
                         .base_model = config.model.path,
                         .rank = settings.rank,
                         .alpha = settings.alpha,
@@ -135,7 +155,8 @@ void save_new_pooler(AdapterConfig& adapter, const RunModel& model, const Transf
 void add_adapters(RunModel& model, const RunConfig& config) {
   const Transformer base(model.spec);
   AdapterConfig adapter = adapter_config(config, model.task);
-  save_new_pooler(adapter, model, base);
+  model.adapter_folder = config.adapter.path;
+  if (model.adapter_folder.empty()) save_new_pooler(adapter, model, base);
   model.plan = resolve_adapters(adapter, model.family, base, base_format_by_name(config.model.load_in));
   model.adapter = std::move(adapter);
   model.base_hash = fingerprint(config.model.path);
@@ -199,7 +220,11 @@ RunModel open_run_model(const RunConfig& config, const RunTask& task, int64_t vo
 }
 
 RunModel open_saved_model(const RunConfig& config, const RunTask& task, int64_t vocab, const Checkpoint& checkpoint) {
-  if (config.model.path.empty() || config.adapter.on()) return open_run_model(config, task, vocab);
+  if (config.model.path.empty() || config.adapter.on()) {
+    RunConfig saved = config;
+    if (!config.adapter.path.empty()) saved.adapter.path = checkpoint.folder().string();
+    return open_run_model(saved, task, vocab);
+  }
   return from_config(read_folder_config(checkpoint.folder()), config, task, vocab);
 }
 
@@ -226,20 +251,49 @@ void check_model_path(const RunConfig& config, const RunTokenizer& tokenizer) {
   if (described.weights) map_weights(*described.weights, described.family, described.make(), !task.is_language());
 }
 
-void load_first_weights(const RunModel& described, const Transformer& model, Session& session,
-                        const std::function<void(const std::string&)>& note) {
-  if (described.weights == nullptr) return;
+bool is_peft_path(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path / kAdapterConfigFile, ignored) && !fs::exists(path / "state.json", ignored);
+}
+
+namespace {
+
+void load_base(const RunModel& described, const Transformer& model, Session& session,
+               const std::function<void(const std::string&)>& note) {
   const WeightMap map = map_weights(*described.weights, described.family, model, !described.task.is_language());
   std::string fresh;
   for (const ParamId id : map.fresh) {
     const ParamSpec& spec = model.params().spec(id);
-    if (!spec.beside_model) fresh += (fresh.empty() ? "" : ", ") + spec.name;
+    const bool comes_later = spec.trainable && !described.adapter_folder.empty();
+    if (!spec.beside_model && !comes_later) fresh += (fresh.empty() ? "" : ", ") + spec.name;
   }
   if (!fresh.empty()) note("new, with random values: " + fresh);
   session.write_weights([&](ExecContext& ctx, Weights& weights) {
     SessionFiller filler(ctx, weights, session.options().seed);
     load_weights(*described.weights, map, model, filler);
   });
+}
+
+// A folder of PEFT's has all that trains.
+void load_adapters(const RunModel& described, const Transformer& model, Session& session) {
+  const ParamTable& params = model.params();
+  std::vector<float> values(static_cast<size_t>(params.flat_size()));
+  const TensorView flat(values.data(), DType::fp32, {params.flat_size()});
+  load_adapter_tensors(SafeTensors(described.adapter_folder / kAdapterFile), described.family, model, flat);
+  session.write_weights([&](ExecContext& ctx, Weights& weights) {
+    for (ParamId id = 0; id < params.size(); ++id) {
+      if (params.segment(id) != nullptr) weights.load(ctx, id, params.view(id, flat));
+    }
+    weights.refresh_compute(ctx);
+  });
+}
+
+}  // namespace
+
+void load_first_weights(const RunModel& described, const Transformer& model, Session& session,
+                        const std::function<void(const std::string&)>& note) {
+  if (described.weights != nullptr) load_base(described, model, session, note);
+  if (!described.adapter_folder.empty()) load_adapters(described, model, session);
 }
 
 }  // namespace gradmill

@@ -25,6 +25,7 @@ struct RunModel {
   std::optional<HfConfig> hf;             // of a model from files
   std::optional<AdapterConfig> adapter;   // where only adapters and the task's head train
   std::shared_ptr<TensorSource> weights;  // null: random
+  std::filesystem::path adapter_folder;   // whose values adapters start with; empty: new ones
   std::string base_hash;                  // tells whether the files that adapters belong to are still the same
 
   Transformer make() const { return Transformer(spec, plan); }
@@ -42,8 +43,10 @@ HfConfig open_model_config(const std::filesystem::path& path);
 // The classes of model.path; nothing where it is no classifier, or never had names for them.
 std::optional<LabelMap> labels_of_model(const RunConfig& config);
 
-// What a path without a run behind it is: a folder of Hugging Face's or a .gguf file.
+// What a path without a run behind it may be: a folder of Hugging Face's or a .gguf file; or adapters in a folder of
+// PEFT's.
 bool is_model_path(const std::filesystem::path& path);
+bool is_peft_path(const std::filesystem::path& path);
 
 // Throws where a run with these settings could not start from model.path, as far as that shows without its values and
 // without the data: before hours go into tokenising that.

@@ -47,7 +47,7 @@ Session::Session(const Transformer& model, const SessionOptions& options)
     arena->set_poison(options.poison ? runtime_->poison() : nullptr);
   }
   allocate_persistent();
-  enter(Phase::train);
+  enter(Phase::load);
   weights_->initialise(ctx_, options.seed);
   if (has_average()) copy_on_device(ctx_, average_, weights_->flat_master());
 }
@@ -56,16 +56,12 @@ void Session::allocate_persistent() {
   const TensorView scalars =
       ctx_.alloc(ctx_.persistent, {static_cast<int64_t>(sizeof(StepScalars))}, DType::int8, "step scalars");
   weights_.emplace(ctx_, model_.params(), options_.dtype);
-  grads_.emplace(ctx_, model_.params());
-  optimizer_.emplace(ctx_, model_.params(), options_.adamw);
-  if (options_.ema_decay > 0) {
-    average_ = ctx_.alloc(ctx_.persistent, {model_.params().flat_size()}, DType::fp32, "averaged weights");
-  }
+  if (!options_.inference) allocate_training();
   tables_ = model_.make_position_tables(ctx_);
   const auto inputs = [&](std::string_view name, int64_t tokens, int64_t rows) {
     return allocate_inputs(name, tokens > 0 ? tokens : rows * options_.context, rows * options_.seqs_per_row);
   };
-  train_inputs_ = inputs("train inputs", options_.train_tokens, options_.train_seqs);
+  if (!options_.inference) train_inputs_ = inputs("train inputs", options_.train_tokens, options_.train_seqs);
   eval_inputs_ = inputs("eval inputs", options_.eval_tokens, options_.eval_seqs);
   if (model_.spec().head == HeadKind::causal_lm) {
     generate_inputs_ = allocate_inputs("generate inputs", options_.context, 1);
@@ -77,12 +73,20 @@ void Session::allocate_persistent() {
   step_inputs_.dropout = options_.dropout;
   step_inputs_.seed = options_.seed;
   step_inputs_.scale_growth_steps = options_.loss_scaling.growth_steps;
-  optimizer_->set_scalars(step_inputs_);
+  if (optimizer_) optimizer_->set_scalars(step_inputs_);
   ctx_.scalars = reinterpret_cast<StepScalars*>(scalars.data);
   StepScalars first;
   static_cast<StepInputs&>(first) = step_inputs_;
   first.loss_scale = options_.loss_scaling.initial;
   copy_to_device(ctx_, scalars, &first);
+}
+
+void Session::allocate_training() {
+  grads_.emplace(ctx_, model_.params());
+  optimizer_.emplace(ctx_, model_.params(), options_.adamw);
+  if (options_.ema_decay > 0) {
+    average_ = ctx_.alloc(ctx_.persistent, {model_.params().flat_size()}, DType::fp32, "averaged weights");
+  }
 }
 
 void Session::allocate_classes() {
@@ -157,16 +161,19 @@ MemoryPlan Session::run_on_paper() {
       ops(quarters_of(inputs, quarters));
     }
   };
-  run(Phase::train, [&] {
-    grads_->begin_step();
-    run_all(train_inputs_, options_.train_tokens > 0, [&](const Inputs& inputs) {
-      train_step_ops(inputs);
-      if (ctx_.ledger != nullptr) update_ops();
+  run(Phase::load, [&] { weights_->initialise(ctx_, options_.seed); });
+  if (!options_.inference) {
+    run(Phase::train, [&] {
+      grads_->begin_step();
+      run_all(train_inputs_, options_.train_tokens > 0, [&](const Inputs& inputs) {
+        train_step_ops(inputs);
+        if (ctx_.ledger != nullptr) update_ops();
+      });
     });
-  });
+    run(Phase::diagnose, [&] { find_non_finite_activation(); });
+  }
   run(Phase::eval,
       [&] { run_all(eval_inputs_, options_.eval_tokens > 0, [&](const Inputs& inputs) { eval_ops(inputs); }); });
-  run(Phase::diagnose, [&] { find_non_finite_activation(); });
   if (model_.spec().head == HeadKind::causal_lm) {
     run(Phase::generate, [&] {
       allocate_caches();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: what one running training needs beside the model's structure. It plans itself on paper, allocates one slab,
-// and after that never allocates again.
+// Session: what one running training, or a trained model at work, needs beside the model's structure. It plans itself
+// on paper, allocates one slab, and after that never allocates again.
 #pragma once
 
 #include <functional>
@@ -41,7 +41,8 @@ struct SessionOptions {
   float ema_decay = 0;  // of averaged weights; 0: none are kept
   float dropout = 0;
   uint64_t seed = 0;
-  bool poison = false;  // fill every allocation with NaN first: for tests
+  bool inference = false;  // evaluates and generates only: no gradients, moments or averages, no room for a step
+  bool poison = false;     // fill every allocation with NaN first: for tests
   KernelOptions kernels;
   LossScaling loss_scaling;
   bool capture = false;      // replay steps as graphs, where the device can
@@ -172,6 +173,7 @@ class Session {
 
   Session(const Transformer& model, const SessionOptions& options, OnPaper, Runtime* runtime);
   void allocate_persistent();
+  void allocate_training();
   Inputs allocate_inputs(std::string_view name, int64_t tokens, int64_t seqs);
   bool is_classifier() const { return model_.spec().head == HeadKind::classifier; }
   void allocate_classes();

@@ -11,13 +11,13 @@ namespace gradmill {
 void Session::exchange_average() {
   assert(has_average());
   exchange(ctx_, weights_->flat_master(), average_);
-  enter(Phase::train);
+  enter(Phase::load);
   weights_->refresh_compute(ctx_);
   num_cached_ = 0;
 }
 
 void Session::write_weights(const std::function<void(ExecContext&, Weights&)>& fill) {
-  enter(Phase::train);
+  enter(Phase::load);
   fill(ctx_, *weights_);
   if (has_average()) copy_on_device(ctx_, average_, weights_->flat_master());
   num_cached_ = 0;
@@ -25,9 +25,11 @@ void Session::write_weights(const std::function<void(ExecContext&, Weights&)>& f
 
 Session::HostState Session::host_state(bool with_values) {
   HostState state;
-  std::vector<StateTensor> tensors = {{"masters", weights_->flat_master()},
-                                      {"adamw.first_moments", optimizer_->first_moments()},
-                                      {"adamw.second_moments", optimizer_->second_moments()}};
+  std::vector<StateTensor> tensors = {{"masters", weights_->flat_master()}};
+  if (optimizer_) {
+    tensors.push_back({"adamw.first_moments", optimizer_->first_moments()});
+    tensors.push_back({"adamw.second_moments", optimizer_->second_moments()});
+  }
   if (has_average()) tensors.push_back({kAverageName, average_});
   if (options_.device.kind != DeviceKind::cpu) {
     const size_t bytes = align_up(weights_->flat_master().bytes());
@@ -47,8 +49,10 @@ Session::HostState Session::host_state(bool with_values) {
 void Session::restore(const HostState& state, const Progress& progress) {
   if (options_.device.kind != DeviceKind::cpu) {
     copy_to_device(ctx_, weights_->flat_master(), state.masters.data);
-    copy_to_device(ctx_, optimizer_->first_moments(), state.optimizer[0].view.data);
-    copy_to_device(ctx_, optimizer_->second_moments(), state.optimizer[1].view.data);
+    if (optimizer_) {
+      copy_to_device(ctx_, optimizer_->first_moments(), state.optimizer[0].view.data);
+      copy_to_device(ctx_, optimizer_->second_moments(), state.optimizer[1].view.data);
+    }
     if (has_average()) copy_to_device(ctx_, average_, state.optimizer[2].view.data);
   }
   // A run may come back in another precision, where the old scale means nothing.
@@ -56,7 +60,7 @@ void Session::restore(const HostState& state, const Progress& progress) {
   upload_value(&ctx_.scalars->updates, progress.updates);
   upload_value(&ctx_.scalars->loss_scale, scaled ? progress.loss_scale : options_.loss_scaling.initial);
   upload_value(&ctx_.scalars->scale_streak, progress.scale_streak);
-  enter(Phase::train);
+  enter(Phase::load);
   weights_->refresh_compute(ctx_);
   num_cached_ = 0;
 }

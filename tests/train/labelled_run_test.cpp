@@ -171,6 +171,7 @@ TEST_F(LabelledRunTest, AdaptersBesideAFrozenBase) {
   for (const Case& one : {Case{"lora", "lora", "bf16"}, Case{"dora", "dora", "bf16"}, Case{"nf4", "lora", "nf4"}}) {
     SCOPED_TRACE(one.name);
     const std::string name = one.name;
+    config_.adapter = AdapterSettings();
     config_.adapter.kind = one.kind;
     config_.adapter.rank = 4;
     config_.adapter.dropout = config_.adapter.kind == "dora" ? 0 : 0.05;
@@ -194,8 +195,36 @@ TEST_F(LabelledRunTest, AdaptersBesideAFrozenBase) {
     export_model_to({.from = checkpoint, .to = folder_.path() / (name + "-merged")});
     LoadedRun merged(folder_.path() / (name + "-merged"));
     // Merged into the base as it is in its files, not as it was quantised.
-    if (name != "nf4") expect_near_logits(merged.answer_set(texts).logits, answers.logits);
+    if (name == "nf4") continue;
+    expect_near_logits(merged.answer_set(texts).logits, answers.logits);
+
+    // The adapters' folder alone, beside the base that it names: used, merged, trained further.
+    const std::filesystem::path peft = folder_.path() / (name + "-peft");
+    LoadedRun kept(peft);
+    EXPECT_EQ(kept.task().labels, loaded.task().labels);
+    expect_near_logits(kept.answer_set(texts).logits, answers.logits);
+    export_model_to({.from = peft, .to = folder_.path() / (name + "-kept")});
+    EXPECT_EQ(read_bytes(folder_.path() / (name + "-kept") / "model.safetensors", kWholeFile),
+              read_bytes(folder_.path() / (name + "-merged") / "model.safetensors", kWholeFile));
+    config_.adapter = AdapterSettings();
+    config_.adapter.path = peft.string();
+    const Run further = run(name + "-further");
+    EXPECT_LT(further.recorder.steps.front().loss, whole.recorder.steps.front().loss);
+    run(name + "-further-cut", false, 20);
+    expect_same_bits(run(name + "-further-cut", true).weights, further.weights, name + " further");
   }
+  config_.adapter.path = path("lora-peft");
+  const auto config_for = [&](const char* task) {
+    folder_.write("lora-peft/adapter_config.json",
+                  fmt::format(R"({{"peft_type": "LORA", "task_type": "{}", "base_model_name_or_path": "no/such", "r": 4,
+                                  "target_modules": ["query"]}})",
+                              task));
+  };
+  config_for("CAUSAL_LM");
+  expect_error([&] { run("other"); }, ExitCode::usage, {"are for CAUSAL_LM"});
+  config_for("SEQ_CLS");
+  expect_error([&] { LoadedRun(folder_.path() / "lora-peft"); }, ExitCode::data,
+               {"no/such", "base_model_name_or_path"});
   EXPECT_EQ(read_bytes(folder_.path() / "folder" / "model.safetensors", kWholeFile), base_bytes);
   // Another base than the one they were trained beside.
   folder_.write("folder/model.safetensors", base_bytes + " ");

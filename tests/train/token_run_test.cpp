@@ -7,6 +7,7 @@
 #include "corpus/token_folder.h"
 #include "train/loaded_run.h"
 #include "train/run_folder.h"
+#include "train/run_options.h"
 #include "train/shard_data.h"
 #include "train/token_run_fixture.h"
 
@@ -107,6 +108,31 @@ TEST_F(TokenRunTest, ALoadedRunNeedsNothingButItsFolder) {
     bytes += std::ssize(text) - std::ssize(by.decode(std::span(ids).first(1)));
   }
   EXPECT_EQ(other.bytes, bytes);
+}
+
+TEST_F(TokenRunTest, ALoadedRunHasWeightsAndNothingToTrainThemWith) {
+  for (const char* dtype : {"fp32", "bf16"}) {
+    for (const double decay : {0.0, 0.9}) {
+      config_.machine.dtype = dtype;
+      config_.optimizer.ema_decay = decay;
+      const std::string name = fmt::format("bare-{}-{}", dtype, decay);
+      const Run result = run(name);
+      LoadedConfig config;
+      config.config = config_;
+      write_run_files(folder_.path() / name, config, *load_run_data(config_));
+      LoadedRun loaded(newest(name));
+      EXPECT_DOUBLE_EQ(loaded.evaluate_validation().loss(), result.outcome.validation_loss) << name;
+      const MemoryPlan& plan = loaded.session().memory_plan();
+      for (const OwnerBytes& owner : plan.persistent.owners) {
+        for (const char* training : {"masters", "gradients", "moments", "averaged", "train inputs"}) {
+          EXPECT_TRUE(owner.bytes == 0 || owner.owner.find(training) == std::string::npos) << owner.owner;
+        }
+      }
+      EXPECT_EQ(plan.phase(Phase::train).saved.bytes + plan.phase(Phase::train).scratch.bytes, 0u);
+      const MemoryPlan trained = Session::plan(loaded.described().make(), session_options(config_));
+      EXPECT_LT(2 * plan.persistent.bytes, trained.persistent.bytes) << name;
+    }
+  }
 }
 
 TEST_F(TokenRunTest, BytesNeedNoFile) {
