@@ -11,6 +11,11 @@
 #include <cstdint>
 #include <type_traits>
 
+// Around what only kernels for 9.0a call.
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define GRADMILL_HOPPER_CODE 1
+#endif
+
 namespace gradmill::cuda {
 
 // What a product reads, from the row at `address` on. Eight rows further are 1024 bytes further. A right operand whose

@@ -7,10 +7,6 @@
 #include "cuda/tile_copy.cuh"
 #include "cuda/wgmma.cuh"
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define GRADMILL_HOPPER_CODE 1
-#endif
-
 namespace gradmill {
 namespace hopper {
 
