@@ -69,6 +69,14 @@ __device__ inline void show_to_products() {
   GRADMILL_FOUR(c, n), GRADMILL_FOUR(c, n + 1), GRADMILL_FOUR(c, n + 2), GRADMILL_FOUR(c, n + 3)
 #define GRADMILL_NEW_SIXTEEN(c, n) \
   GRADMILL_NEW_FOUR(c, n), GRADMILL_NEW_FOUR(c, n + 1), GRADMILL_NEW_FOUR(c, n + 2), GRADMILL_NEW_FOUR(c, n + 3)
+// GRADMILL_MULTIPLY(type) for the type N.
+#define GRADMILL_OF_EACH_TYPE                \
+  if constexpr (std::is_same_v<N, __half>) { \
+    GRADMILL_MULTIPLY("f16");                \
+  } else {                                   \
+    GRADMILL_MULTIPLY("bf16");               \
+  }
+
 #define GRADMILL_NAMES_16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define GRADMILL_NAMES_32 GRADMILL_NAMES_16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
 
@@ -93,11 +101,7 @@ __device__ inline void multiply_rows(float (&c)[4][4], uint64_t a, uint64_t b) {
       "}, %16, %17, p, 1, 1, 0, 0;}"                                                     \
       : GRADMILL_SIXTEEN(c, 0)                                                           \
       : "l"(a), "l"(b), "n"(int(kAdd)))
-  if constexpr (std::is_same_v<N, __half>) {
-    GRADMILL_MULTIPLY("f16");
-  } else {
-    GRADMILL_MULTIPLY("bf16");
-  }
+  GRADMILL_OF_EACH_TYPE
 #undef GRADMILL_MULTIPLY
 #endif
 }
@@ -140,11 +144,7 @@ __device__ inline void multiply_add_columns(float (&c)[8][4], const uint32_t (&a
                "}, {%32,%33,%34,%35}, %36, 1, 1, 1, 1;"                                           \
                : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4)                                   \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
-  if constexpr (std::is_same_v<N, __half>) {
-    GRADMILL_MULTIPLY("f16");
-  } else {
-    GRADMILL_MULTIPLY("bf16");
-  }
+  GRADMILL_OF_EACH_TYPE
 #undef GRADMILL_MULTIPLY
 #endif
 }
@@ -158,11 +158,7 @@ __device__ inline void multiply_add_transposed(float (&c)[8][4], uint64_t a, uin
                "}, %32, %33, 1, 1, 1, 1, 1;"                                                      \
                : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4)                                   \
                : "l"(a), "l"(b))
-  if constexpr (std::is_same_v<N, __half>) {
-    GRADMILL_MULTIPLY("f16");
-  } else {
-    GRADMILL_MULTIPLY("bf16");
-  }
+  GRADMILL_OF_EACH_TYPE
 #undef GRADMILL_MULTIPLY
 #endif
 }
@@ -177,11 +173,7 @@ __device__ inline void multiply_add(float (&c)[16][4], uint64_t a, uint64_t b) {
                "}, %64, %65, 1, 1, 1, 0, %66;"                                                                   \
                : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12) \
                : "l"(a), "l"(b), "n"(int(kRows)))
-  if constexpr (std::is_same_v<N, __half>) {
-    GRADMILL_MULTIPLY("f16");
-  } else {
-    GRADMILL_MULTIPLY("bf16");
-  }
+  GRADMILL_OF_EACH_TYPE
 #undef GRADMILL_MULTIPLY
 #endif
 }
@@ -196,16 +188,13 @@ __device__ inline void multiply_add(float (&c)[24][4], uint64_t a, uint64_t b) {
                : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12), \
                  GRADMILL_SIXTEEN(c, 16), GRADMILL_SIXTEEN(c, 20)                                                 \
                : "l"(a), "l"(b), "n"(int(kRows)))
-  if constexpr (std::is_same_v<N, __half>) {
-    GRADMILL_MULTIPLY("f16");
-  } else {
-    GRADMILL_MULTIPLY("bf16");
-  }
+  GRADMILL_OF_EACH_TYPE
 #undef GRADMILL_MULTIPLY
 #endif
 }
 
 #undef GRADMILL_FOUR
+#undef GRADMILL_OF_EACH_TYPE
 #undef GRADMILL_NEW_FOUR
 #undef GRADMILL_NEW_SIXTEEN
 #undef GRADMILL_NAMES_64
