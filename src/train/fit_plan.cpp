@@ -48,21 +48,30 @@ FitChoice choice(const RunConfig& from, const RunConfig& to, const Transformer& 
 
 }  // namespace
 
-std::vector<FitChoice> fit_choices(const RunConfig& config, const std::function<CheckedData(const RunConfig&)>& look) {
-  const std::vector<std::string> formats = config.adapter.on() ? from_set(config.model.load_in, {"bf16", "int8", "nf4"})
-                                                               : std::vector<std::string>{config.model.load_in};
-  const std::vector<int64_t> micro = micro_sizes(config);
+std::vector<FitChoice> fit_choices(const RunConfig& config, const std::function<CheckedData(const RunConfig&)>& look,
+                                   const std::function<bool(const std::string&)>& may_change) {
+  const auto ways = [&](const std::string& key, const std::string& set, const std::vector<std::string>& all) {
+    return may_change(key) ? from_set(set, all) : std::vector<std::string>{set};
+  };
+  const std::vector<std::string> formats = config.adapter.on()
+                                               ? ways("model.load_in", config.model.load_in, {"bf16", "int8", "nf4"})
+                                               : std::vector<std::string>{config.model.load_in};
+  const std::vector<std::string> policies =
+      ways("machine.save_policy", config.machine.save_policy, {"none", "cheap", "block"});
+  std::vector<int64_t> micro = micro_sizes(config);
+  if (!may_change("training.micro_batch_size")) micro.resize(1);
   std::vector<FitChoice> choices;
   for (const int64_t size : micro) {
     RunConfig changed = config;
     if (size != micro.front()) changed.training.micro_batch_size = size;
     const CheckedData data = look(changed);
-    for (const std::string& format : formats) {
-      changed.model.load_in = format;
+    for (size_t narrowing = 0; narrowing < formats.size(); ++narrowing) {
+      changed.model.load_in = formats[narrowing];
       const Transformer model = open_run_model(changed, data.task, data.vocab).make();
-      for (const std::string& policy : from_set(config.machine.save_policy, {"none", "cheap", "block"})) {
+      for (const std::string& policy : policies) {
         changed.machine.save_policy = policy;
         choices.push_back(choice(config, changed, model, data.sizes));
+        choices.back().narrowing = static_cast<int>(narrowing);
       }
     }
   }
@@ -70,9 +79,10 @@ std::vector<FitChoice> fit_choices(const RunConfig& config, const std::function<
 }
 
 const FitChoice* fastest_fit(std::span<const FitChoice> choices, size_t memory_bytes) {
+  const auto order = [](const FitChoice& choice) { return std::pair(choice.narrowing, choice.step_seconds); };
   const FitChoice* best = nullptr;
   for (const FitChoice& each : choices) {
-    if (each.bytes <= memory_bytes && (best == nullptr || each.step_seconds < best->step_seconds)) best = &each;
+    if (each.bytes <= memory_bytes && (best == nullptr || order(each) < order(*best))) best = &each;
   }
   return best;
 }

@@ -7,6 +7,7 @@
 #include "config/render.h"
 #include "metrics/run_metrics.h"
 #include "train/metrics_fan.h"
+#include "train/preset.h"
 #include "train/run_folder.h"
 #include "train/run_model.h"
 #include "train/run_report.h"
@@ -23,15 +24,33 @@ struct Prepared {
   std::vector<ConfigDifference> changes;  // against the run that is resumed
 };
 
+// What the preset chooses stands below what the command line says, which it leaves alone.
+void apply_preset(ConfigRequest request, const std::string& name, LoadedConfig& config) {
+  const Preset preset = choose_preset(config, name, check_run_data);
+  fmt::print(stderr, "gradmill: {}\n", preset.reason);
+  request.overrides.insert(request.overrides.begin(), preset.settings.begin(), preset.settings.end());
+  config = load_config(request);
+  for (const std::string& setting : preset.settings) {
+    config.origins[setting.substr(0, setting.find('='))] = "preset " + name;
+  }
+}
+
 // A resumed run starts from its own saved settings; what the command line says comes on top.
 Prepared prepare(const LaunchOptions& options) {
   Prepared prepared;
+  if (!options.preset.empty() && !options.resume.empty() && options.resume != "auto") {
+    throw usage_error("--preset is for new runs: one that is resumed has its settings already",
+                      "leave --preset out, or name the settings to change");
+  }
   if (options.resume == "auto") {
     prepared.resume = find_resume_point(load_config(options.config).config.checkpoint.dir);
   } else if (!options.resume.empty()) {
     prepared.resume = resume_point(options.resume);
   }
   ConfigRequest request = options.config;
+  if (prepared.resume && !options.preset.empty()) {
+    fmt::print(stderr, "gradmill: preset {}: left alone, the run has its settings already\n", options.preset);
+  }
   if (prepared.resume) {
     ConfigRequest saved;
     saved.files = {prepared.resume->run_folder / kConfigFile};
@@ -40,6 +59,7 @@ Prepared prepare(const LaunchOptions& options) {
     prepared.changes = diff(load_config(saved).config, prepared.config.config);
   } else {
     prepared.config = load_config(request);
+    if (!options.preset.empty()) apply_preset(request, options.preset, prepared.config);
   }
   return prepared;
 }

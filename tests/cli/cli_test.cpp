@@ -219,6 +219,19 @@ TEST_F(CliTest, DryRunAndConfigShowWriteNothing) {
   EXPECT_TRUE(fs::is_empty(folder_ / "work"));
 }
 
+TEST_F(CliTest, APresetChoosesWhatFits) {
+  const std::string settings = "--dry-run model.layers=4 model.context=64 training.batch_size=64 machine.device=cpu";
+  const Outcome whole = gradmill("train --preset auto " + settings);
+  EXPECT_EQ(whole.code, 0) << whole.output;
+  EXPECT_NE(whole.output.find("nothing was changed"), std::string::npos) << whole.output;
+  const Outcome cut = gradmill("train --preset 0.05GB " + settings);
+  EXPECT_EQ(cut.code, 0) << cut.output;
+  EXPECT_NE(cut.output.find("# preset 0.05GB"), std::string::npos) << cut.output;
+  const Outcome none = gradmill("train --preset 0.001GB " + settings);
+  EXPECT_EQ(none.code, 3) << none.output;
+  EXPECT_EQ(gradmill("train --preset auto --resume nowhere").code, 2);
+}
+
 TEST_F(CliTest, CompletionAndManualComeFromTheTables) {
   const Outcome bash = gradmill("completion bash");
   EXPECT_EQ(bash.code, 0);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "hf/folder_files.h"
+#include "train/preset.h"
 #include "train/run_model.h"
 #include "train/run_options.h"
 
@@ -79,6 +80,63 @@ TEST(FitPlan, TakesTheFastestThatFits) {
   const std::string text = describe_fits(choices, std::vector<double>{0.5, 12});
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "DOES NOT FIT, even with same", text);
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "nothing changed", text);
+}
+
+TEST(FitPlan, NarrowsOnlyWhereNothingElseFits) {
+  constexpr size_t kGiB = size_t{1} << 30;
+  const std::vector<FitChoice> choices = {{"", 8 * kGiB, 1.0}, {"nf4", 3 * kGiB, 1.0, 2}, {"block", 4 * kGiB, 9.0}};
+  EXPECT_EQ(fastest_fit(choices, 5 * kGiB)->settings, "block");
+  EXPECT_EQ(fastest_fit(choices, 3 * kGiB)->settings, "nf4");
+}
+
+class PresetTest : public testing::Test {
+ protected:
+  static LoadedConfig config(std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"model.context=256", "training.batch_size=64", "machine.device=rtx4090"});
+    return load_config({.overrides = more});
+  }
+  // A little less than the run as it is would take.
+  static std::string too_small(const LoadedConfig& config) {
+    const double bytes = double(fit_choices(config.config, sizes_alone).front().bytes);
+    return fmt::format("{:.6f}GiB", bytes / double(size_t{1} << 30) - 1e-4);
+  }
+};
+
+TEST_F(PresetTest, ChangesNothingThatFits) {
+  for (const char* name : {"auto", "rtx3090", "12", "12GB"}) {
+    const Preset preset = choose_preset(config(), name, sizes_alone);
+    EXPECT_TRUE(preset.settings.empty()) << name;
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "nothing was changed", preset.reason);
+  }
+}
+
+TEST_F(PresetTest, ChoosesWhatFitsAndSaysWhy) {
+  const LoadedConfig loaded = config();
+  const std::string name = too_small(loaded);
+  const Preset preset = choose_preset(loaded, name, sizes_alone);
+  ASSERT_FALSE(preset.settings.empty());
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "preset " + name, preset.reason);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, preset.settings.front(), preset.reason);
+}
+
+TEST_F(PresetTest, LeavesAloneWhatSomebodyChose) {
+  const LoadedConfig policy = config({"machine.save_policy=none"});
+  EXPECT_EQ(choose_preset(policy, too_small(policy), sizes_alone).settings,
+            std::vector<std::string>{"training.micro_batch_size=32"});
+  const LoadedConfig both = config({"machine.save_policy=none", "training.micro_batch_size=64"});
+  try {
+    choose_preset(both, too_small(both), sizes_alone);
+    ADD_FAILURE() << "nothing may be changed, so nothing fits";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::out_of_memory);
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "nothing to change", std::string(error.what()));
+  }
+}
+
+TEST_F(PresetTest, KnowsItsNames) {
+  for (const char* name : {"rtx1", "12MB", "-3", "GB"}) {
+    EXPECT_THROW(choose_preset(config(), name, sizes_alone), Error) << name;
+  }
 }
 
 }  // namespace
