@@ -65,13 +65,13 @@ float dynamic_theta(const TransformerSpec& spec) {
   return static_cast<float>(spec.rope_theta * std::pow(base, dim / (dim - 2)));
 }
 
-TensorView make_table(ExecContext& ctx, const TransformerSpec& spec, bool local) {
+TensorView make_table(ExecContext& ctx, const TransformerSpec& spec, int64_t positions, bool local) {
   const int64_t half = spec.head_dim / 2;
-  const TensorView table = ctx.alloc(ctx.persistent, {spec.max_positions, spec.head_dim}, DType::fp32, "rope table");
+  const TensorView table = ctx.alloc(ctx.persistent, {positions, spec.head_dim}, DType::fp32, "rope table");
   if (ctx.dry) return table;
   const RopeFrequencies frequencies = rope_frequencies(spec, local);
   std::vector<float> values(static_cast<size_t>(table.numel()));
-  for (int64_t position = 0; position < spec.max_positions; ++position) {
+  for (int64_t position = 0; position < positions; ++position) {
     float* row = values.data() + position * spec.head_dim;
     for (int64_t j = 0; j < half; ++j) {
       const float angle = static_cast<float>(position) * frequencies.angles[static_cast<size_t>(j)];
@@ -119,12 +119,12 @@ RopeFrequencies rope_frequencies(const TransformerSpec& spec, bool local) {
   return frequencies;
 }
 
-PositionTables make_position_tables(ExecContext& ctx, const TransformerSpec& spec) {
+PositionTables make_position_tables(ExecContext& ctx, const TransformerSpec& spec, int64_t positions) {
   PositionTables tables;
   if (spec.disentangled.on()) tables.buckets = make_buckets(ctx, spec);
   if (spec.positions != PositionScheme::rope) return tables;
-  tables.rope = make_table(ctx, spec, false);
-  if (std::ranges::count(spec.local_layers, true) > 0) tables.local_rope = make_table(ctx, spec, true);
+  tables.rope = make_table(ctx, spec, positions, false);
+  if (std::ranges::count(spec.local_layers, true) > 0) tables.local_rope = make_table(ctx, spec, positions, true);
   return tables;
 }
 

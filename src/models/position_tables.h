@@ -17,7 +17,7 @@ struct RopeFrequencies {
 // `local`: those of local layers, which are never scaled.
 RopeFrequencies rope_frequencies(const TransformerSpec& spec, bool local);
 
-// In persistent memory: what the model has of them.
-PositionTables make_position_tables(ExecContext& ctx, const TransformerSpec& spec);
+// In persistent memory: what the model has of them, for rows at the first `positions` positions.
+PositionTables make_position_tables(ExecContext& ctx, const TransformerSpec& spec, int64_t positions);
 
 }  // namespace gradmill

@@ -2,6 +2,7 @@
 // N rows, C width, V vocabulary, L layers.
 #include "models/transformer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/rng.h"
@@ -156,8 +157,8 @@ Transformer::Transformer(TransformerSpec spec, AdapterPlan plan) : spec_(std::mo
   params_.check_plan();
 }
 
-PositionTables Transformer::make_position_tables(ExecContext& ctx) const {
-  return gradmill::make_position_tables(ctx, spec_);
+PositionTables Transformer::make_position_tables(ExecContext& ctx, int64_t positions) const {
+  return gradmill::make_position_tables(ctx, spec_, std::min(positions, spec_.max_positions));
 }
 
 std::vector<KvCache> Transformer::make_caches(Pass& pass, int64_t positions) const {

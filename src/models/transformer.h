@@ -25,8 +25,8 @@ class Transformer {
   const ParamTable& params() const { return params_; }
   const std::vector<Block>& blocks() const { return blocks_; }
 
-  // Constant tensors the layers read, in persistent memory.
-  PositionTables make_position_tables(ExecContext& ctx) const;
+  // Constant tensors the layers read, in persistent memory, for sequences of up to `positions` rows.
+  PositionTables make_position_tables(ExecContext& ctx, int64_t positions) const;
   // One cache a layer for a sequence of up to `positions` rows, in the saved arena.
   std::vector<KvCache> make_caches(Pass& pass, int64_t positions) const;
 

@@ -57,7 +57,7 @@ void Session::allocate_persistent() {
       ctx_.alloc(ctx_.persistent, {static_cast<int64_t>(sizeof(StepScalars))}, DType::int8, "step scalars");
   weights_.emplace(ctx_, model_.params(), options_.dtype);
   if (!options_.inference) allocate_training();
-  tables_ = model_.make_position_tables(ctx_);
+  tables_ = model_.make_position_tables(ctx_, options_.context);
   const auto inputs = [&](std::string_view name, int64_t tokens, int64_t rows) {
     return allocate_inputs(name, tokens > 0 ? tokens : rows * options_.context, rows * options_.seqs_per_row);
   };

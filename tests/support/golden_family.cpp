@@ -168,7 +168,7 @@ GoldenFamily::GoldenFamily(const std::string& name, Device device, float dropout
   weights_.emplace(ctx_, model_->params(), DType::fp32);
   grads_.emplace(ctx_, model_->params());
   for (ParamId id = 0; id < model_->params().size(); ++id) weights_->set(ctx_, id, stored("", id).data());
-  tables_ = model_->make_position_tables(ctx_);
+  tables_ = model_->make_position_tables(ctx_, model_->spec().max_positions);
   upload_batch();
 }
 

@@ -35,7 +35,7 @@ class Encoder {
     weights_.emplace(ctx_, model_.params(), DType::fp32);
     WeightsFiller filler(ctx_, *weights_, 0);
     load_weights(*opened_.tensors, map_weights(*opened_.tensors, opened_.config.family, model_, false), model_, filler);
-    tables_ = model_.make_position_tables(ctx_);
+    tables_ = model_.make_position_tables(ctx_, model_.spec().max_positions);
   }
 
   // One vector a text, whatever else is in the batch.

@@ -74,7 +74,7 @@ class FullForward {
     Pass pass{.ctx = ctx_,
               .weights = session.weights(),
               .seq = {.positions = positions, .cu_q = offsets, .cu_kv = offsets, .max_seqs = 1, .max_len = rows},
-              .tables = model.make_position_tables(ctx_)};
+              .tables = model.make_position_tables(ctx_, model.spec().max_positions)};
     const DType dtype = session.weights().dtype();
     const TensorView out = ctx_.alloc(ctx_.persistent, {rows, model.spec().vocab}, dtype, "logits");
     model.logits(pass, {.tokens = ids}, 0, rows, out);

@@ -137,6 +137,19 @@ TEST_P(SessionTest, OwnersAddUpAndPoliciesSave) {
   }
 }
 
+TEST_P(SessionTest, PositionTablesAreAsLongAsTheContext) {
+  if (std::string(GetParam()) != "qwen3") GTEST_SKIP() << "gpt2 learns its positions";
+  const RunConfig config = small_config(GetParam());
+  TransformerSpec spec = model_spec(config, kVocab);
+  spec.max_positions = 1 << 17;
+  const SessionOptions options = session_options(config);
+  const MemoryPlan plan = Session::plan(Transformer(spec), options);
+  size_t bytes = 0;
+  for (const OwnerBytes& owner : plan.persistent.owners) bytes += owner.owner == "rope table" ? owner.bytes : 0;
+  const int64_t head_dim = config.model.width / config.model.heads;
+  EXPECT_EQ(bytes, align_up(static_cast<size_t>(options.context * head_dim) * sizeof(float)));
+}
+
 TEST_P(SessionTest, BitsDoNotDependOnThreads) {
   RunConfig config = small_config(GetParam());
   config.machine.threads = 1;
