@@ -19,6 +19,7 @@ struct DataConfig {
   std::string task = "text", column = "text", eos = "auto";
   std::string first_column, second_column, label_column, group_column;
   std::string labels, class_weights;
+  double mask_probability = 0.15;
   std::string truncation = "longest_first", order = "shuffled";
   bool lines = false;
   std::string packing = "documents";
@@ -40,13 +41,18 @@ struct DataConfig {
     field("tokenizer", &tokenizer,
           "a tokenizer.json, a SentencePiece .model, a vocab.txt, a folder with one of them, or byte: one token a byte",
           anything().or_unset("characters"));
-    field("task", &task,
-          "what a record is: text; an instruction, of which only the answer is learned (messages, prompt and "
-          "completion, Alpaca, ShareGPT; the chat template is the tokenizer's); a text or a pair of them with a class, "
-          "or with a number. The last two bring their own defaults (see 'gradmill config show task=classify')",
-          one_of({"text", "instruct", "classify", "regress"}));
+    field(
+        "task", &task,
+        "what a record is: text; an instruction, of which only the answer is learned (messages, prompt and "
+        "completion, Alpaca, ShareGPT; the chat template is the tokenizer's); a text of which an encoder learns hidden "
+        "tokens (mask); a text or a pair of them with a class, or with a number. The last two bring their own defaults "
+        "(see 'gradmill config show task=classify')",
+        one_of({"text", "instruct", "mask", "classify", "regress"}));
     field("column", &column, "the column or field that holds the text", anything());
     field("eos", &eos, "the token that ends a document: auto (the tokenizer's own), none, or its name", anything());
+    field("mask_probability", &mask_probability,
+          "mask: the share of tokens that are asked for; of those 80% are hidden, 10% replaced, 10% stay",
+          between(0.01, 0.9));
     field("first_column", &first_column, "classify, regress: the column of the text, or of the first of a pair",
           anything().or_unset("chosen by name"));
     field("second_column", &second_column, "classify, regress: the column of a pair's second text",
@@ -86,6 +92,7 @@ struct DataConfig {
   }
 
   bool is_labelled() const { return task == "classify" || task == "regress"; }
+  bool is_masked() const { return task == "mask"; }
 };
 
 // Other wordings of training examples. Rates are shares of words or tokens.

@@ -92,8 +92,11 @@ void check_model(const RunConfig& config, const Require& require) {
   require(from_file || model.init == "file", {"model.init", "model.path"}, "a model without a path is random anyway");
   require(!from_file || !config.data.path.empty(), {"model.path", "data.path"},
           "its tokens are not characters: name the data with data.path");
-  require(model.style != "bert" || config.data.is_labelled(), {"model.style", "data.task"},
-          "an encoder learns from labelled data: use data.task=classify or regress");
+  const bool for_encoders = config.data.is_labelled() || config.data.is_masked();
+  require(model.style != "bert" || for_encoders, {"model.style", "data.task"},
+          "an encoder learns from labelled data or hidden tokens: use data.task=classify, regress or mask");
+  require(!config.data.is_masked() || from_file || model.style == "bert", {"data.task", "model.style"},
+          "hidden tokens are for encoders: use model.style=bert, or an encoder as model.path");
   const AdapterSettings& adapter = config.adapter;
   require(!adapter.on() || from_file, {"adapter.kind", "model.path"}, "adapters belong to a model from a file");
   require(adapter.path.empty() || adapter.kind == "none", {"adapter.path", "adapter.kind"},
@@ -138,6 +141,10 @@ void check_data(const RunConfig& config, const Require& require) {
           "the fields of instructions have names of their own");
   require(data.task != "instruct" || data.eos == defaults.eos, {"data.task", "data.eos"},
           "how an answer ends is said by the tokenizer's files");
+  require(data.is_masked() || data.mask_probability == defaults.mask_probability,
+          {"data.mask_probability", "data.task"}, "it is for data.task=mask");
+  require(!data.is_masked() || data.eos == defaults.eos, {"data.task", "data.eos"},
+          "what stands around a text is said by the tokenizer's files");
   if (!data.streaming) return;
   require(!data.validation_path.empty(), {"data.streaming", "data.validation_path"},
           "a stream has no end to hold out: name the validation data");

@@ -22,6 +22,7 @@ struct RngSite {
   static constexpr uint32_t kSample = 3;
   static constexpr uint32_t kEmbedding = 4;
   static constexpr uint32_t kClassifier = 5;
+  static constexpr uint32_t kMask = 6;
   // Augmentation. Those of words have the next one too, for the second text of a pair.
   static constexpr uint32_t kSynonyms = 16;
   static constexpr uint32_t kSwap = 18;

@@ -73,6 +73,10 @@ RecordEncoding CorpusTokenizer::text(const std::string& column, const std::strin
   return text_encoding(tokenizer, hash, options);
 }
 
+RecordEncoding CorpusTokenizer::whole_text(const std::string& column) const {
+  return text_encoding(tokenizer, hash, {.column = column, .whole = true});
+}
+
 CorpusTokenizer open_corpus_tokenizer(const fs::path& path) {
   CorpusTokenizer result;
   result.tokenizer = load_tokenizer(path);

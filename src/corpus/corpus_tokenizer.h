@@ -20,6 +20,8 @@ struct CorpusTokenizer {
   // `eos`: "auto" takes the one above, "none" appends nothing, anything else names a token. Throws a usage_error for a
   // token that is not there.
   RecordEncoding text(const std::string& column, const std::string& eos_name) const;
+  // With the tokens that a model expects around a text.
+  RecordEncoding whole_text(const std::string& column) const;
 };
 
 // `path` as load_tokenizer takes it. Throws a data_error.

@@ -17,10 +17,16 @@ RecordEncoding text_encoding(std::shared_ptr<const Tokenizer> tokenizer, const s
   RecordEncoding encoding;
   encoding.fields = {{options.column}};
   encoding.vocab = vocab_id(*tokenizer);
-  encoding.fingerprint = fmt::format("text {} {} {}", tokenizer_hash, options.column, options.eos);
+  encoding.fingerprint =
+      fmt::format("{} {} {} {}", options.whole ? "whole" : "text", tokenizer_hash, options.column, options.eos);
   encoding.encode = [tokenizer = std::move(tokenizer), options](const Record& record, TokenDocument& document) {
     document.learned.clear();
     document.ids = tokenizer->encode(record.find(options.column)->value).ids;
+    if (options.whole && !document.ids.empty()) {
+      document.ids = tokenizer->sequence_template().build(document.ids).ids;
+      document.ids.push_back(document.ids.back());
+      return;
+    }
     const bool ends = !record.continues && !document.ids.empty();
     if (ends && options.eos >= 0) document.ids.push_back(static_cast<TokenId>(options.eos));
   };

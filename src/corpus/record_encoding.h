@@ -32,6 +32,9 @@ struct RecordEncoding {
 struct TextEncodingOptions {
   std::string column = "text";
   int64_t eos = -1;  // appended to every document; -1: nothing is
+  // With the tokens that a model expects around a text, and the last of them twice: rows of packed documents end one
+  // token before their document does, because that token is what follows the one before it.
+  bool whole = false;
 };
 
 // One column as running text. `tokenizer_hash` tells its file from others.

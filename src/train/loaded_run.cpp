@@ -10,6 +10,7 @@
 #include "data/corpus.h"
 #include "tokenizer/token_bytes.h"
 #include "train/labelled_data.h"
+#include "train/masked_data.h"
 #include "train/model_folder.h"
 #include "train/packed_validation.h"
 #include "train/run_folder.h"
@@ -38,6 +39,7 @@ RunConfig config_of_model(const std::filesystem::path& path) {
   const HfConfig hf = open_model_config(path);
   const bool classifier = hf.spec.head == HeadKind::classifier;
   if (classifier) config.data.task = hf.spec.labels == 1 ? "regress" : "classify";
+  if (hf.spec.head == HeadKind::masked_lm) config.data.task = "mask";
   config.model.context = std::min(hf.spec.max_positions, classifier ? kLabelledRows : kRows);
   config.training.batch_size = 1;
   return config;
@@ -49,6 +51,7 @@ RunTask task_of(std::vector<std::string> labels) {
 }
 
 RunTask task_of_model(const RunConfig& config) {
+  if (config.data.is_masked()) return {.kind = RunTask::Kind::masked};
   if (!config.data.is_labelled()) return {};
   return task_of(open_model_config(config.model.path).labels);
 }
@@ -97,6 +100,7 @@ bool has_tokenizer(const std::filesystem::path& folder) {
 
 RunTask task_of(const TrainState& state) {
   if (state.task.empty()) return {};
+  if (state.task == "mask") return {.kind = RunTask::Kind::masked};
   return {.kind = state.task == "regress" ? RunTask::Kind::numbers : RunTask::Kind::classes,
           .labels = LabelMap(state.labels)};
 }
@@ -185,7 +189,7 @@ Evaluation LoadedRun::evaluate_batches(const VisitBatches& batches) {
       return use(batch);
     });
   });
-  result.bytes = bytes;
+  result.bytes = task_.is_masked() ? 0 : bytes;  // hidden tokens do not stand for the text
   return result;
 }
 
@@ -215,7 +219,9 @@ Evaluation LoadedRun::evaluate_text(const std::string& dataset) {
   }
   const TokenSource source(config_, tokenizer_);
   PackedValidation data(source.shards(dataset, {}).shards, pack_options(config_), eval_seqs);
-  return evaluate_batches([&](const RunData::UseBatch& use) { data.visit(0, use); });
+  if (!task_.is_masked()) return evaluate_batches([&](const RunData::UseBatch& use) { data.visit(0, use); });
+  const MaskRule rule = mask_rule(config_, tokenizer_);
+  return evaluate_batches([&](const RunData::UseBatch& use) { data.visit(0, hiding(rule, use)); });
 }
 
 }  // namespace gradmill

@@ -220,6 +220,7 @@ std::string model_config_json(const TransformerSpec& described, std::optional<in
   json["initializer_range"] = spec.init_std;
   json["dtype"] = json["torch_dtype"] = "float32";
   if (!task.is_language()) add_labels(json, task);
+  if (task.is_masked()) json["architectures"] = {"BertForMaskedLM"};
   return json.dump(2) + "\n";
 }
 

@@ -3,6 +3,7 @@
 
 #include "train/char_data.h"
 #include "train/labelled_data.h"
+#include "train/masked_data.h"
 #include "train/run_options.h"
 #include "train/shard_data.h"
 #include "train/stream_data.h"
@@ -12,8 +13,14 @@ namespace gradmill {
 std::unique_ptr<RunData> load_run_data(const RunConfig& config, const RunDataOptions& options) {
   if (config.data.path.empty()) return std::make_unique<CharData>(config, options);
   if (config.data.is_labelled()) return std::make_unique<LabelledData>(config, options);
-  if (config.data.streaming) return std::make_unique<StreamData>(config, options);
-  return std::make_unique<ShardData>(config, options);
+  std::unique_ptr<RunData> text;
+  if (config.data.streaming) {
+    text = std::make_unique<StreamData>(config, options);
+  } else {
+    text = std::make_unique<ShardData>(config, options);
+  }
+  if (config.data.is_masked()) return std::make_unique<MaskedData>(config, std::move(text));
+  return text;
 }
 
 CheckedData check_run_data(const RunConfig& config) {
@@ -31,6 +38,8 @@ CheckedData check_run_data(const RunConfig& config) {
     source.check(config.data.path);
     if (!config.data.validation_path.empty()) source.check(config.data.validation_path);
     checked.vocab = tokenizer.tokenizer->vocab_size();
+    checked.task = task_without_data(config);
+    if (config.data.is_masked()) mask_rule(config, tokenizer);
   }
   return checked;
 }
@@ -38,6 +47,7 @@ CheckedData check_run_data(const RunConfig& config) {
 RunTask task_without_data(const RunConfig& config) {
   if (config.data.task == "classify") return {.kind = RunTask::Kind::classes, .labels = LabelMap({"no", "yes"})};
   if (config.data.task == "regress") return {.kind = RunTask::Kind::numbers};
+  if (config.data.is_masked()) return {.kind = RunTask::Kind::masked};
   return {};
 }
 

@@ -48,13 +48,17 @@ class StepSource final : public BatchSource {
 
 // What a model is to do with the data.
 struct RunTask {
-  enum class Kind : uint8_t { language, classes, numbers } kind = Kind::language;
+  enum class Kind : uint8_t { language, masked, classes, numbers } kind = Kind::language;
   LabelMap labels = {};  // of classes
 
-  bool is_language() const { return kind == Kind::language; }
+  // Tokens are told, one after the other or where they are hidden.
+  bool is_language() const { return kind == Kind::language || kind == Kind::masked; }
+  bool is_masked() const { return kind == Kind::masked; }
+  // Many encoders come without the head for it.
+  bool may_have_new_head() const { return kind != Kind::language; }
   int64_t num_outputs() const { return kind == Kind::classes ? labels.size() : 1; }
 };
-// What data.task would be with data, for plans and measurements without any: two classes, or one number.
+// What data.task would be with data, for plans and measurements without any: two classes, one number, or texts.
 RunTask task_without_data(const RunConfig& config);
 
 class RunData {

@@ -51,7 +51,8 @@ ModelFiles open_files(const fs::path& path, bool with_tensors) {
 
 void set_task_head(HfConfig& config, const RunTask& task) {
   if (task.is_language()) {
-    if (config.spec.head != HeadKind::causal_lm) set_head(config, HeadKind::causal_lm);
+    const HeadKind head = task.is_masked() ? HeadKind::masked_lm : HeadKind::causal_lm;
+    if (config.spec.head != head) set_head(config, head);
     return;
   }
   const bool classes = task.kind == RunTask::Kind::classes;
@@ -120,7 +121,7 @@ AdapterConfig kept_config(const RunConfig& config, const std::string& task_type)
 
 AdapterConfig adapter_config(const RunConfig& config, const RunTask& task) {
   const AdapterSettings& settings = config.adapter;
-  const std::string task_type = task.is_language() ? "CAUSAL_LM" : "SEQ_CLS";
+  const std::string task_type = task.is_masked() ? "" : task.is_language() ? "CAUSAL_LM" : "SEQ_CLS";
   if (!settings.path.empty()) return kept_config(config, task_type);
   AdapterConfig adapter{.task_type = task_type,
                         .base_model = config.model.path,
@@ -215,6 +216,7 @@ RunModel open_run_model(const RunConfig& config, const RunTask& task, int64_t vo
   }
   RunModel model{.spec = model_spec(config, vocab), .task = task};
   if (!task.is_language()) set_classifier(model.spec, task.num_outputs());
+  if (task.is_masked()) model.spec.head = HeadKind::masked_lm;
   model.family = family_of(model.spec);
   return model;
 }
@@ -248,7 +250,7 @@ bool is_model_path(const fs::path& path) {
 void check_model_path(const RunConfig& config, const RunTokenizer& tokenizer) {
   const RunTask task = task_without_data(config);
   const RunModel described = open_run_model(config, task, tokenizer.tokenizer->vocab_size());
-  if (described.weights) map_weights(*described.weights, described.family, described.make(), !task.is_language());
+  if (described.weights) map_weights(*described.weights, described.family, described.make(), task.may_have_new_head());
 }
 
 bool is_peft_path(const fs::path& path) {
@@ -260,7 +262,7 @@ namespace {
 
 void load_base(const RunModel& described, const Transformer& model, Session& session,
                const std::function<void(const std::string&)>& note) {
-  const WeightMap map = map_weights(*described.weights, described.family, model, !described.task.is_language());
+  const WeightMap map = map_weights(*described.weights, described.family, model, described.task.may_have_new_head());
   std::string fresh;
   for (const ParamId id : map.fresh) {
     const ParamSpec& spec = model.params().spec(id);

@@ -32,6 +32,7 @@ std::string count(int64_t number) { return format_count(static_cast<double>(numb
 TokenSource::TokenSource(const RunConfig& config, const RunTokenizer& tokenizer)
     : config_(config.data), tokenizer_(tokenizer), log_(std::make_shared<InstructionLog>()) {
   encoding_ = config_.task == "instruct" ? instruction_encoding(tokenizer, config.model.context, log_)
+              : config_.is_masked()      ? tokenizer.whole_text(config_.column)
                                          : tokenizer.text(config_.column, config_.eos);
 }
 

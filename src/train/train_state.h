@@ -40,7 +40,7 @@ struct TrainState {
   std::string tokenizer_hash;  // of those files
   std::string data_place;      // DataPosition::place of the next step
   std::string base_hash;       // of the files that adapters belong to; empty without adapters
-  std::string task;            // data.task, where that is labelled
+  std::string task;            // data.task, where that is not running text
   std::vector<std::string> labels;
   std::optional<double> threshold;  // of two classes, tuned at the end
 };

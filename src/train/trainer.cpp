@@ -37,7 +37,7 @@ Trainer::Trainer(const RunConfig& config, std::unique_ptr<RunData> data)
   state_.data_hash = data_->hash();
   state_.vocabulary = data_->tokenizer().characters;
   state_.tokenizer_hash = data_->tokenizer().hash;
-  if (!data_->task().is_language()) {
+  if (data_->task().kind != RunTask::Kind::language) {
     const LabelMap labels = data_->task().labels;
     state_.task = config.data.task;
     state_.labels.assign(labels.names().begin(), labels.names().end());

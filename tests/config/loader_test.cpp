@@ -20,7 +20,7 @@ TEST(ConfigLoader, Defaults) {
   EXPECT_EQ(loaded.config.optimizer.beta2, 0.99);
   EXPECT_TRUE(loaded.config.model.tied);
   EXPECT_TRUE(diff(loaded.config, RunConfig{}).empty());
-  EXPECT_EQ(loaded.origins.size(), 108u);
+  EXPECT_EQ(loaded.origins.size(), 109u);
   for (const auto& [key, origin] : loaded.origins) EXPECT_EQ(origin, "default") << key;
 }
 
