@@ -130,9 +130,10 @@ LoadedRun::LoadedRun(const std::filesystem::path& path, Precision precision) {
   }
 }
 
-// Nothing trains here, so weights need no masters, in whatever type they are computed with.
+// Nothing trains here, so nothing is dropped, and weights need no masters, in whatever type they are computed with.
 void LoadedRun::make_session(Precision precision) {
   AdapterPlan plan = described_.plan;
+  plan.dropout = 0;
   if (!described_.adapter && precision == Precision::as_trained) plan.freezes_base = true;
   model_ = std::make_unique<Transformer>(described_.spec, plan);
   SessionOptions options = session_options(config_);

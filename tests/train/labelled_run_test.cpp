@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "adapters/peft_folder.h"
 #include "data/errors.h"
 #include "data/file_io.h"
 #include "train/export_model.h"
@@ -220,6 +221,13 @@ TEST_F(LabelledRunTest, AdaptersBesideAFrozenBase) {
                                   "target_modules": ["query"]}})",
                               task));
   };
+  AdapterConfig dropped = read_adapter_config(folder_.path() / "dora-peft");
+  dropped.dropout = 0.1;
+  folder_.write("dora-peft/adapter_config.json", adapter_config_json(dropped, false));
+  EXPECT_NO_THROW(LoadedRun(folder_.path() / "dora-peft"));
+  config_.adapter.path = path("dora-peft");
+  expect_error([&] { run("dropped"); }, ExitCode::usage, {"DoRA with adapter dropout"});
+  config_.adapter.path = path("lora-peft");
   config_for("CAUSAL_LM");
   expect_error([&] { run("other"); }, ExitCode::usage, {"are for CAUSAL_LM"});
   config_for("SEQ_CLS");
