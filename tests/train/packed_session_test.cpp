@@ -128,7 +128,7 @@ TEST(PackedSession, DocumentsDoNotSeeEachOther) {
     return step("llama", "none", batch, rows.num_rows(), packing.row_documents).eval_loss;
   };
   const double before = loss_of_others(6);
-  for (int32_t& id : texts[6]) id = (id + 1) % kVocab;
+  for (int32_t& id : texts[6]) id = static_cast<int32_t>((id + 1) % kVocab);
   EXPECT_EQ(loss_of_others(6), before);
 }
 
