@@ -5,11 +5,16 @@
 namespace gradmill {
 namespace {
 
-EmbeddingGradScratch alloc_grad_scratch(ExecContext& ctx, int64_t rows, int64_t entries, int64_t cols) {
+EmbeddingGradScratch alloc_grad_scratch(ExecContext& ctx, const EmbeddingGradArgs& args) {
   EmbeddingGradScratch scratch;
   const bool on_cpu = ctx.device.kind == DeviceKind::cpu;
+  const int64_t rows = args.dy.rows(), cols = args.dy.cols(), entries = args.dtable.rows();
   const int64_t tiles = (rows + kEmbeddingTile - 1) / kEmbeddingTile;
   const int64_t chunks = (rows + kEmbeddingChunk - 1) / kEmbeddingChunk;
+  if (!on_cpu && has_few_entries(args.dtable)) {
+    scratch.partials = ctx.alloc_scratch({tiles, entries, cols}, DType::fp32, "embedding partials");
+    return scratch;
+  }
   scratch.order = ctx.alloc_scratch(on_cpu ? Shape{rows} : Shape{4, rows}, DType::int32, "embedding order");
   scratch.offsets = ctx.alloc_scratch(on_cpu ? Shape{entries + 1} : Shape{tiles, kEmbeddingDigits}, DType::int32,
                                       "embedding offsets");
@@ -41,7 +46,7 @@ void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args) {
   assert(args.dtable.contiguous());
   assert(args.indices.numel() == args.dy.rows() && args.indices.dtype == DType::int32);
   const ArenaScope scope(ctx.scratch);
-  const EmbeddingGradScratch scratch = alloc_grad_scratch(ctx, args.dy.rows(), args.dtable.rows(), args.dy.cols());
+  const EmbeddingGradScratch scratch = alloc_grad_scratch(ctx, args);
   // Whatever beta is, the rows in use are read and written; with 0 the whole table is written.
   const double written = args.beta == 0 ? double(args.dtable.bytes()) : 2 * 4 * double(args.dy.numel());
   const OpCost cost{.flops = 2 * double(args.dy.numel()), .bytes = double(args.dy.bytes()) + written};

@@ -34,12 +34,15 @@ void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args);
 
 // How a GPU cuts the rows of the gradient: sorted tile by tile and digit by digit, summed chunk by chunk.
 inline constexpr int kEmbeddingTile = 2048, kEmbeddingDigits = 256, kEmbeddingChunk = 32;
+// Whether one digit tells the entries apart: then a tile is sorted and summed at once.
+inline bool has_few_entries(const TensorView& dtable) { return dtable.rows() <= kEmbeddingDigits; }
 
 struct EmbeddingGradScratch {
   TensorView order;     // (N) int32 receives rows grouped by index in row order. GPU: (4, N), two pairs (indices, rows)
   TensorView offsets;   // (V + 1) int32, where each group starts. GPU: (tiles, digits), how often each digit occurs
   TensorView partials;  // GPU: (chunks, C) fp32, the sum of a chunk's first rows where they continue the chunk before
 };
+// A GPU that sums few entries has partials only: (tiles, V, C) fp32, the sums of each tile.
 template <Device D, class T>
 void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args, const EmbeddingGradScratch& scratch);
 

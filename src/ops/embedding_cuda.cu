@@ -2,7 +2,8 @@
 // Table look-up on a GPU. The gradient sorts rows by entry (embedding_sort.cuh), cuts the sorted rows into chunks of
 // fixed size and sums each chunk in order: an entry used once and one used by every row cost the same per row, and no
 // two blocks write to one place. Rows of an entry that continue from the chunk before become a partial sum, which a
-// second kernel adds. Bytes: dy once, each used entry once.
+// second kernel adds. Bytes: dy once, each used entry once. Tables of few entries have kernels of their own
+// (embedding_few.cuh).
 #include "ops/embedding.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "cuda/launch.h"
 #include "cuda/numeric.cuh"
 #include "cuda/reduce.cuh"
+#include "ops/embedding_few.cuh"
 #include "ops/embedding_sort.cuh"
 
 namespace gradmill {
@@ -182,6 +184,26 @@ void sum_sorted(ExecContext& ctx, const Gradient<N>& gradient) {
   cuda::launch({dim3(chunks - 1, tiles), dim3(kJoinCols, kJoinGroups), stream}, join_chunks_kernel<N>, gradient);
 }
 
+// Whether packs of 16 bytes of dy, and of the table's gradient, can be moved at once.
+template <class T>
+bool is_aligned(const EmbeddingGradArgs& args) {
+  return cuda::rows_are_aligned<T>(args.dy) && reinterpret_cast<uintptr_t>(args.dtable.data) % 16 == 0;
+}
+
+template <class T>
+void sum_few_entries(ExecContext& ctx, const EmbeddingGradArgs& args, const TensorView& partials) {
+  using N = cuda::Native<T>;
+  const FewEntries<N> few{.indices = args.indices.ptr<int32_t>(),
+                          .dy = cuda::native<T>(args.dy),
+                          .partials = partials.ptr<float>(),
+                          .dy_stride = args.dy.row_stride,
+                          .rows = args.dy.rows(),
+                          .cols = args.dy.cols(),
+                          .entries = static_cast<int>(args.dtable.rows())};
+  const auto sum = is_aligned<T>(args) ? sum_few<N, 16 / sizeof(N)> : sum_few<N, 1>;
+  sum(cuda::stream_of(ctx), few, args.scale, args.beta, args.dtable.ptr<float>());
+}
+
 }  // namespace
 
 template <Device D, class T>
@@ -214,8 +236,9 @@ void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args) {
 template <Device D, class T>
 void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args, const EmbeddingGradScratch& scratch) {
   using N = cuda::Native<T>;
-  apply_beta(ctx, args.dtable, args.beta);
   const int64_t rows = args.dy.rows();
+  if (rows > 0 && has_few_entries(args.dtable)) return sum_few_entries<T>(ctx, args, scratch.partials);
+  apply_beta(ctx, args.dtable, args.beta);
   if (rows == 0) return;
   const SortedRows sorted = sort_rows(cuda::stream_of(ctx), args.indices.ptr<int32_t>(), rows, args.dtable.rows(),
                                       scratch.order.ptr<int32_t>(), scratch.offsets.ptr<int32_t>());
@@ -229,7 +252,7 @@ void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args, const E
                              .cols = args.dy.cols(),
                              .scale = args.scale,
                              .add = args.beta != 0};
-  if (cuda::rows_are_aligned<T>(args.dy) && reinterpret_cast<uintptr_t>(args.dtable.data) % 16 == 0) {
+  if (is_aligned<T>(args)) {
     sum_sorted<N, 16 / sizeof(N)>(ctx, gradient);
   } else {
     sum_sorted<N, 1>(ctx, gradient);

@@ -164,9 +164,11 @@ TEST_P(EmbeddingTest, TwoMicroBatchesHaveTheBitsOfOne) {
 struct Size {
   int64_t tokens, entries, cols;
 };
-// Few entries with many rows each, as characters and positions have; vectors with a ragged last block of columns;
-// enough entries for a sort of three passes; one row.
-constexpr Size kSizes[] = {{5000, 65, 64}, {4099, 3000, 72}, {500, 60, 2064}, {3001, 70000, 8}, {1, 5, 8}};
+// Few entries with many rows each, as characters, positions and types have, up to all rows of several tiles; as many as
+// one digit tells apart, and one more; vectors with a ragged last block of columns; enough entries for a sort of three
+// passes; one row.
+constexpr Size kSizes[] = {{5000, 65, 64},   {6001, 256, 40}, {4096, 257, 8}, {6001, 2, 24},    {5000, 1, 72},
+                           {4099, 3000, 72}, {500, 60, 2064}, {5000, 30, 9},  {3001, 70000, 8}, {1, 5, 8}};
 
 TEST_P(EmbeddingTest, LooksUpAsTheCpuDoes) {
   for (const Size& size : kSizes) {
