@@ -5,7 +5,9 @@
 
 #include "core/seq_layout.h"
 #include "ops/cross_entropy.h"
+#include "ops/matmul.h"
 #include "ops/soft_cap.h"
+#include "ops/zero_extend.h"
 
 namespace gradmill {
 namespace {
@@ -17,7 +19,35 @@ int64_t even_chunk(int64_t rows, int64_t most) {
   return std::min(rows, token_capacity((rows + chunks - 1) / chunks));
 }
 
+// Matrix units want rows that begin at multiples of 16 bytes, whatever the vocabulary.
+int64_t padded(int64_t vocab) { return (vocab + 7) / 8 * 8; }
+
 }  // namespace
+
+// On a GPU products with an odd number of columns are slow even where their rows are aligned. Zeros below the weight
+// make the number even: logits that nobody reads and that are 0, as their gradient then is, since no one writes it.
+LmHead::Extended LmHead::extend(Pass& pass) const {
+  const int64_t vocab = options_.vocab, size = padded(vocab);
+  if (pass.ctx.device.kind == DeviceKind::cpu || vocab == size || !linear_.is_plain(pass)) return {};
+  const auto extended = [&](ParamId id, const Shape& shape, std::string_view what) {
+    const TensorView to = pass.scratch(shape, what);
+    zero_extend(pass.ctx, {.from = pass.weights[id], .to = to});
+    return to;
+  };
+  Extended head{.weight = extended(linear_.weight(), {size, options_.width}, "padded weight")};
+  if (options_.bias) head.bias = extended(linear_.bias(), {size}, "padded bias");
+  return head;
+}
+
+void LmHead::multiply(Pass& pass, const Extended& head, const TensorView& x, const TensorView& logits) const {
+  if (!head.weight.defined()) return linear_.forward(pass, Operand(x), logits.slice_cols(0, options_.vocab));
+  matmul(pass.ctx, {.a = x, .b = head.weight, .c = logits, .transpose_b = true, .bias = head.bias});
+}
+
+void LmHead::backward_input(Pass& pass, const Extended& head, const TensorView& dlogits, const TensorView& dx) const {
+  if (!head.weight.defined()) return linear_.backward_input(pass, dlogits.slice_cols(0, options_.vocab), dx);
+  matmul(pass.ctx, {.a = dlogits, .b = head.weight, .c = dx});
+}
 
 LmHead::LmHead(ParamTable& params, const Options& options) : options_(options) {
   if (options.transform) {
@@ -65,19 +95,18 @@ void LmHead::loss(Pass& pass, const TensorView& x, const TensorView& targets, co
 void LmHead::chunked_loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const {
   const ArenaScope scope(pass.ctx.scratch);
   const int64_t chunk = chunk_rows(pass.ctx, pass.weights.dtype(), x.rows());
-  // Rows that begin at multiples of 16 bytes, whatever the vocabulary: matrix units want that.
-  const int64_t stride = (options_.vocab + 7) / 8 * 8;
-  const TensorView logits_buffer = pass.scratch({chunk, stride}, "logits").slice_cols(0, options_.vocab);
+  const int64_t vocab = options_.vocab;
   const bool capped = options_.softcap > 0;
-  const TensorView capped_buffer =
-      capped ? pass.scratch({chunk, stride}, "capped logits").slice_cols(0, options_.vocab) : logits_buffer;
+  const Extended head = extend(pass);
+  const TensorView buffer = pass.scratch({chunk, padded(vocab)}, "logits");
+  const TensorView capped_buffer = capped ? pass.scratch({chunk, padded(vocab)}, "capped logits") : buffer;
   const TensorView losses = pass.ctx.alloc_scratch({x.rows()}, DType::fp32, "losses");
   for (int64_t begin = 0; begin < x.rows(); begin += chunk) {
     const int64_t end = std::min(begin + chunk, x.rows());
-    const TensorView logits_chunk = logits_buffer.slice_rows(0, end - begin);
-    const Operand rows(x.slice_rows(begin, end));
-    const TensorView final_chunk = capped_buffer.slice_rows(0, end - begin);
-    linear_.forward(pass, rows, logits_chunk);
+    const TensorView rows = x.slice_rows(begin, end), wide_chunk = buffer.slice_rows(0, end - begin);
+    const TensorView logits_chunk = wide_chunk.slice_cols(0, vocab);
+    const TensorView final_chunk = capped_buffer.slice_rows(0, end - begin).slice_cols(0, vocab);
+    multiply(pass, head, rows, wide_chunk);
     if (capped) soft_cap_forward(pass.ctx, {.x = logits_chunk, .y = final_chunk, .cap = options_.softcap});
     cross_entropy(pass.ctx, {.logits = final_chunk,
                              .targets = targets.slice_rows(begin, end),
@@ -87,9 +116,9 @@ void LmHead::chunked_loss(Pass& pass, const TensorView& x, const TensorView& tar
     if (capped) {
       soft_cap_backward(pass.ctx, {.x = logits_chunk, .dy = final_chunk, .dx = logits_chunk, .cap = options_.softcap});
     }
-    linear_.backward_weight(pass, rows, logits_chunk);
+    linear_.backward_weight(pass, Operand(rows), logits_chunk);
     linear_.backward_bias(pass, logits_chunk);
-    linear_.backward_input(pass, logits_chunk, dx.slice_rows(begin, end));
+    backward_input(pass, head, wide_chunk, dx.slice_rows(begin, end));
   }
   add_loss_sum(pass.ctx, losses);
 }

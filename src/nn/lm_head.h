@@ -35,6 +35,14 @@ class LmHead {
   void loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const;
 
  private:
+  // The weight and bias with zeros behind them, up to a size that a GPU multiplies fast; undefined: as they are.
+  struct Extended {
+    TensorView weight, bias;
+  };
+  Extended extend(Pass& pass) const;
+  // Logits, and x's gradient, of one chunk. Its rows have room for the extended vocabulary.
+  void multiply(Pass& pass, const Extended& head, const TensorView& x, const TensorView& logits) const;
+  void backward_input(Pass& pass, const Extended& head, const TensorView& dlogits, const TensorView& dx) const;
   int64_t chunk_rows(const ExecContext& ctx, DType dtype, int64_t rows) const;
   // The losses of x's rows, and with dx its gradient.
   void chunked_loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const;
