@@ -34,8 +34,13 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) partials[blockIdx.x] = sum;
 }
 
+// beta ^ updates of both betas: where this step is skipped, and where it counts.
+struct BetaPowers {
+  double values[2][2];
+};
+
 // What follows from the sum of squares; the CPU half has the same lines.
-__device__ void judge(StepScalars& s, double squares) {
+__device__ void judge(StepScalars& s, double squares, const BetaPowers& powers) {
   constexpr float kLargestScale = 16777216.0f;
   const double norm = sqrt(squares) / s.loss_scale, loss = s.loss_sum * s.inv_targets;
   s.grad_norm = static_cast<float>(norm);
@@ -44,8 +49,8 @@ __device__ void judge(StepScalars& s, double squares) {
   s.updates += s.finite;
   const double clip = s.clip > 0 && s.finite ? min(1.0, s.clip / (norm + 1e-6)) : 1.0;
   s.grad_factor = static_cast<float>(clip / s.loss_scale);
-  s.bias_correction1 = static_cast<float>(1 - pow(double(s.beta1), double(s.updates)));
-  s.bias_correction2 = static_cast<float>(1 - pow(double(s.beta2), double(s.updates)));
+  s.bias_correction1 = static_cast<float>(1 - powers.values[0][s.finite ? 1 : 0]);
+  s.bias_correction2 = static_cast<float>(1 - powers.values[1][s.finite ? 1 : 0]);
   if (s.scale_growth_steps == 0) return;
   if (!numbers) {
     s.loss_scale = max(1.0f, s.loss_scale / 2);
@@ -58,15 +63,24 @@ __device__ void judge(StepScalars& s, double squares) {
 
 constexpr int kJudgeThreads = 1024;
 
-// One block, each thread its own partials in order, then the threads in order.
+// One block, each thread its own partials in order, then the threads in order. A power takes a thread longer than the
+// sum takes the block, so the last four warps, which have the fewest partials, make one each before anyone knows which
+// will be used.
 __global__ void __launch_bounds__(kJudgeThreads)
     judge_kernel(const float* __restrict__ partials, int64_t count, StepScalars* scalars) {
   __shared__ double shared[cuda::kWarpSize];
+  __shared__ BetaPowers powers;
+  const int power = (kJudgeThreads - 1 - static_cast<int>(threadIdx.x)) / cuda::kWarpSize;
+  if (power < 4 && threadIdx.x % cuda::kWarpSize == 0) {
+    const int beta = power / 2, counts = power % 2;
+    powers.values[beta][counts] =
+        pow(double(beta == 0 ? scalars->beta1 : scalars->beta2), double(scalars->updates + counts));
+  }
   double sum = 0;
 #pragma unroll 8
   for (int64_t i = threadIdx.x; i < count; i += kJudgeThreads) sum += double(partials[i]);
   sum = cuda::block_reduce(sum, cuda::Sum{}, 0.0, shared);
-  if (threadIdx.x == 0) judge(*scalars, sum);
+  if (threadIdx.x == 0) judge(*scalars, sum, powers);
 }
 
 // Which parts of the update a kernel makes. All at once, or one after the other as an unfused optimiser does.
