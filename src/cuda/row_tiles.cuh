@@ -33,12 +33,23 @@ struct TilePlace {
   __device__ bool has(int k) const { return row(k) < end_row; }
 };
 
-// 64 packs of 16 bytes are whole lines of memory, and narrow rows leave few threads idle. Flat tensors are one row.
+// Packs of a row in one block: of those that are whole lines of memory, the most that leaves the fewest threads idle.
+// A row of 48 packs is three times 16 of them, where 64 would idle a quarter. Flat tensors are one row.
+inline dim3 tile_shape(int64_t rows, int64_t packs) {
+  if (rows < 4) return dim3(kTileThreads);
+  unsigned best = 64;
+  const auto covered = [&](unsigned width) { return (packs + width - 1) / width * width; };
+  for (unsigned width : {32u, 16u}) {
+    if (rows >= kTileThreads / width && covered(width) < covered(best)) best = width;
+  }
+  return dim3(best, kTileThreads / best);
+}
+
 template <int kRows, class... Params, class... Args>
 void launch_tiles(cudaStream_t stream, int64_t rows, int64_t packs, void (*kernel)(RowTiles, Params...),
                   const Args&... args) {
   if (rows == 0 || packs == 0) return;
-  const dim3 block = rows >= 4 ? dim3(64, kTileThreads / 64) : dim3(kTileThreads);
+  const dim3 block = tile_shape(rows, packs);
   const int64_t tiles_per_row = (packs + block.x - 1) / block.x;
   const int64_t tile_rows = (rows + kRows * block.y - 1) / (kRows * block.y);
   assert(tiles_per_row * tile_rows < (int64_t{1} << 31));
