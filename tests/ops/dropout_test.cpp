@@ -8,7 +8,7 @@ namespace gradmill::test {
 namespace {
 
 constexpr int64_t kRows = 41, kCols = 1093;          // more than one block of columns, and several tasks
-constexpr int64_t kWideRows = 13, kWideCols = 1056;  // whole vectors
+constexpr int64_t kWideRows = 37, kWideCols = 1056;  // whole vectors
 
 class DropoutTest : public OpTest {
  protected:
@@ -34,8 +34,12 @@ class DropoutTest : public OpTest {
 };
 
 TEST_P(DropoutTest, FollowsTheScalarGenerator) {
-  // Whole rows, then columns that are aligned and columns that are not.
-  for (const TensorView& x : {x_, wide_, wide_.slice_cols(16, 1048), wide_.slice_cols(3, 1048)}) {
+  // Whole rows, then columns that are aligned and columns that are not; rows that a GPU's blocks cut into 64, 32 and 16
+  // vectors, and fewer of them.
+  const TensorView few = wide_.slice_rows(0, 13);
+  for (const TensorView& x :
+       {x_, wide_, wide_.slice_cols(16, 1048), wide_.slice_cols(3, 1048), wide_.slice_cols(0, 512),
+        wide_.slice_cols(8, 776), wide_.slice_cols(0, 384), few.slice_cols(0, 384)}) {
     const ArenaScope scope(ctx_.persistent);
     std::vector<float> expected = download(x);
     for (int64_t r = 0; r < x.rows(); ++r) {
