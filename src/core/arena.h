@@ -38,6 +38,12 @@ class Arena {
     return view;
   }
 
+  // Whether a real tensor begins in this arena's memory.
+  bool holds(const TensorView& view) const {
+    const auto* begin = static_cast<const std::byte*>(view.data);
+    return !on_paper_ && begin >= memory_.data() && begin < memory_.data() + memory_.size();
+  }
+
   size_t used() const { return used_; }
   size_t high_water() const { return high_water_; }
 

@@ -55,6 +55,12 @@ struct TensorView {
     view.data = offset(begin);
     return view;
   }
+  // One like it, so many elements further.
+  TensorView shifted(int64_t elements) const {
+    TensorView view = *this;
+    view.data = offset(elements);
+    return view;
+  }
   TensorView reshape(const Shape& dims) const {
     assert(contiguous() && dims.numel() == numel());
     return TensorView(data, dtype, dims);

@@ -25,6 +25,7 @@ CublasLt::CublasLt()
   find(desc_set, "cublasLtMatmulDescSetAttribute");
   find(layout_create, "cublasLtMatrixLayoutCreate");
   find(layout_destroy, "cublasLtMatrixLayoutDestroy");
+  find(layout_set, "cublasLtMatrixLayoutSetAttribute");
   find(preference_create, "cublasLtMatmulPreferenceCreate");
   find(preference_destroy, "cublasLtMatmulPreferenceDestroy");
   find(preference_set, "cublasLtMatmulPreferenceSetAttribute");

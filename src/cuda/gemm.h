@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "core/batch_steps.h"
 #include "core/tensor_view.h"
 
 namespace gradmill::cuda {
@@ -25,6 +26,7 @@ struct GemmCall {
   TensorView bias;                             // (n) in c's dtype, or undefined
   bool tf32 = false;                           // for fp32 operands, where the GPU has it
   bool deterministic = false;                  // the same bits in every run: no choice may depend on a clock
+  BatchSteps batch;                            // without bias or epilogue
   GemmEpilogue epilogue = GemmEpilogue::none;  // others: 16-bit c, beta 0
   TensorView aux;                              // (m, n) in c's dtype, rows in steps of 16 bytes; not overlapping c
   bool sums_follow = false;  // c's columns are added up by another kernel: part of what prefers() is asked

@@ -19,12 +19,20 @@ cudaDataType_t data_type(DType dtype) {
 }
 
 // Row-major (rows, cols) is column-major (cols, rows).
-LtLayout make_layout(const CublasLt& library, DType dtype, int64_t rows, int64_t cols, int64_t stride) {
-  cublasLtMatrixLayout_t layout = nullptr;
-  library.check(library.layout_create(&layout, data_type(dtype), static_cast<uint64_t>(cols),
-                                      static_cast<uint64_t>(rows), stride),
+LtLayout make_layout(const CublasLt& library, DType dtype, int64_t rows, int64_t cols, int64_t stride, int64_t count,
+                     int64_t step) {
+  cublasLtMatrixLayout_t raw = nullptr;
+  library.check(library.layout_create(&raw, data_type(dtype), static_cast<uint64_t>(cols), static_cast<uint64_t>(rows),
+                                      stride),
                 "describing a matrix");
-  return {layout, library.layout_destroy};
+  LtLayout layout(raw, library.layout_destroy);
+  if (count == 1) return layout;
+  const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, const auto& value) {
+    library.check(library.layout_set(raw, attribute, &value, sizeof(value)), "describing matrices");
+  };
+  set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(count));
+  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, step);
+  return layout;
 }
 
 uint32_t epilogue_of(const GemmProblem& problem) {
@@ -66,10 +74,13 @@ GemmPlan::GemmPlan(const CublasLt& library, const GemmProblem& problem, const Ge
     : problem_(problem),
       operation_(make_operation(library, problem, call)),
       first_(make_layout(library, problem.operand, problem.transpose_b ? problem.n : problem.k,
-                         problem.transpose_b ? problem.k : problem.n, problem.stride_b)),
+                         problem.transpose_b ? problem.k : problem.n, problem.stride_b, problem.batch.count,
+                         problem.batch.b)),
       second_(make_layout(library, problem.operand, problem.transpose_a ? problem.k : problem.m,
-                          problem.transpose_a ? problem.m : problem.k, problem.stride_a)),
-      result_(make_layout(library, problem.result, problem.m, problem.n, problem.stride_c)) {}
+                          problem.transpose_a ? problem.m : problem.k, problem.stride_a, problem.batch.count,
+                          problem.batch.a)),
+      result_(make_layout(library, problem.result, problem.m, problem.n, problem.stride_c, problem.batch.count,
+                          problem.batch.c)) {}
 
 LtPreference GemmPlan::preference(const LtContext& lt) const {
   cublasLtMatmulPreference_t raw = nullptr;

@@ -34,6 +34,7 @@ GemmProblem problem_of(const GemmCall& call, int compute_capability) {
   problem.tf32 = call.tf32 && call.a.dtype == DType::fp32 && compute_capability >= 80;
   problem.deterministic = call.deterministic;
   problem.alignment = {alignment_of(call.a), alignment_of(call.b), alignment_of(call.c), alignment_of(call.bias), 0};
+  problem.batch = call.batch;
   problem.epilogue = call.epilogue;
   if (problem.epilogue != GemmEpilogue::none) {
     problem.sums_follow = call.sums_follow;
@@ -49,11 +50,13 @@ std::string GemmProblem::str() const {
                                 ? ""
                                 : fmt::format(", {}{}: aux {} {}", epilogues[static_cast<size_t>(epilogue)],
                                               sums_follow ? " and sums" : "", stride_aux, alignment[4]);
-  return fmt::format("{}x{}x{} {}{} {}>{}{}{}{}, strides {} {} {}, alignment {} {} {} {}{}", m, n, k,
+  const std::string each =
+      batch.count == 1 ? "" : fmt::format(", {} in steps of {} {} {}", batch.count, batch.a, batch.b, batch.c);
+  return fmt::format("{}x{}x{} {}{} {}>{}{}{}{}, strides {} {} {}, alignment {} {} {} {}{}{}", m, n, k,
                      transpose_a ? 't' : 'n', transpose_b ? 't' : 'n', tf32 ? "tf32" : name_of(operand),
                      name_of(result), adds ? " + beta c" : "", bias ? " + bias" : "",
                      deterministic ? " deterministic" : "", stride_a, stride_b, stride_c, alignment[0], alignment[1],
-                     alignment[2], alignment[3], after);
+                     alignment[2], alignment[3], each, after);
 }
 
 size_t GemmProblemHash::operator()(const GemmProblem& problem) const {
@@ -62,8 +65,9 @@ size_t GemmProblemHash::operator()(const GemmProblem& problem) const {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 32;
   };
-  for (int64_t value :
-       {problem.m, problem.n, problem.k, problem.stride_a, problem.stride_b, problem.stride_c, problem.stride_aux})
+  const BatchSteps& batch = problem.batch;
+  for (int64_t value : {problem.m, problem.n, problem.k, problem.stride_a, problem.stride_b, problem.stride_c,
+                        problem.stride_aux, batch.count, batch.a, batch.b, batch.c})
     mix(static_cast<uint64_t>(value));
   uint64_t flags = 0;
   for (int value : {static_cast<int>(problem.operand), static_cast<int>(problem.result), int(problem.adds),

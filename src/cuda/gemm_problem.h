@@ -19,6 +19,7 @@ struct GemmProblem {
   bool bias = false, tf32 = false, deterministic = false;
   GemmEpilogue epilogue = GemmEpilogue::none;
   bool sums_follow = false;
+  BatchSteps batch;
   // Of pointers to a, b, c, bias and aux: the largest power of two that divides them, up to 256; 0: not there.
   std::array<uint16_t, 5> alignment{};
 

@@ -32,7 +32,8 @@ class TrialCall {
  public:
   TrialCall(const GemmCall& call, cudaStream_t stream) : call_(call) {
     if (call.beta == 0) return;
-    const auto elements = static_cast<size_t>((call.c.rows() - 1) * call.c.row_stride + call.c.cols());
+    const int64_t last = (call.batch.count - 1) * call.batch.c;
+    const auto elements = static_cast<size_t>(last + (call.c.rows() - 1) * call.c.row_stride + call.c.cols());
     copy_ = DeviceMemory(elements * size_of(call.c.dtype));
     call_.c.data = copy_.bytes().data();
     check(cudaMemcpyAsync(call_.c.data, call.c.data, copy_.bytes().size(), cudaMemcpyDefault, stream),

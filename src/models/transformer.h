@@ -53,7 +53,7 @@ class Transformer {
   bool is_language_model() const { return spec_.head == HeadKind::causal_lm || spec_.head == HeadKind::masked_lm; }
   // What heads read, and what the backward needs, are left in `kept`.
   void forward(Pass& pass, const ModelInputs& inputs, Activations& kept, const Visit* visit = nullptr) const;
-  void backward(Pass& pass, const ModelInputs& inputs, const Activations& kept, const StreamGrad& grad) const;
+  void backward(Pass& pass, const ModelInputs& inputs, const Activations& kept, StreamGrad& grad) const;
 
   void loss(Pass& pass, const Activations& kept, const TensorView& targets, const TensorView& dx) const;
   size_t lowest_trained_block(const Gradients& grads) const;

@@ -117,30 +117,47 @@ void SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved,
   if (!pass.policy.keeps(Slot::rotated)) saved.rotated = {};
 }
 
-void SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const TensorView& dy, const TensorView& dqkv,
-                             const TensorView& dx, float beta) const {
+AttentionGradArgs SelfAttention::gradient_args(Pass& pass, const AttentionSaved& saved, const TensorView& dout,
+                                               const TensorView& dqkv) const {
+  const int64_t qk_width = q_width_ + kv_width_;
+  return {.forward = attention_args(pass, saved),
+          .dout = dout,
+          .dq = dqkv.slice_cols(0, q_width_),
+          .dk = dqkv.slice_cols(q_width_, qk_width),
+          .dv = dqkv.slice_cols(qk_width, qkv_.out())};
+}
+
+// Then the projection's gradient can wait for those of other blocks (see WaitingGradients).
+bool SelfAttention::writes_over_qkv(Pass& pass, const AttentionSaved& saved, const TensorView& dout) const {
+  return may_write_over_qkv() &&
+         attention_backward_can_overwrite(pass.ctx, gradient_args(pass, saved, dout, saved.qkv));
+}
+
+TensorView SelfAttention::input_again(Pass& pass, const Shape& shape, std::string_view what) const {
+  return may_write_over_qkv() ? qkv_.input_again(pass, shape, what) : pass.scratch(shape, what);
+}
+
+TensorView SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const TensorView& dy, const TensorView& dx,
+                                   float beta) const {
   const NameScope name(pass.ctx, "attention");
+  const TensorView room = pass.scratch(kept.qkv.shape, "d qkv");
   const ArenaScope scope(pass.ctx.scratch);
   AttentionSaved saved = kept;
   if (options_.rope && keeps_qkv() && !saved.rotated.defined()) rotate(pass, saved);
 
-  const int64_t qk_width = q_width_ + kv_width_;
   const TensorView dout = pass.scratch({dy.rows(), q_width_}, "d out");
+  const TensorView dqkv = writes_over_qkv(pass, saved, dout) ? saved.qkv : room;
   const TensorView dprojected = out_.backward_magnitude(pass, saved.projected, dy, saved.projected);
   out_.backward_weight(pass, Operand(saved.out), dprojected);
   out_.backward_input(pass, dprojected, dout);
   if (options_.relative.on) {
     backward_relative_attention(pass, saved, dout, dqkv);
   } else {
-    attention_backward(pass.ctx, {.forward = attention_args(pass, saved),
-                                  .dout = dout,
-                                  .dq = dqkv.slice_cols(0, q_width_),
-                                  .dk = dqkv.slice_cols(q_width_, qk_width),
-                                  .dv = dqkv.slice_cols(qk_width, qkv_.out())});
+    attention_backward(pass.ctx, gradient_args(pass, saved, dout, dqkv));
   }
   if (options_.rope) {
     const auto q = pass.grads->write(q_norm_), k = pass.grads->write(k_norm_);
-    const TensorView dqk = dqkv.slice_cols(0, qk_width);
+    const TensorView dqk = dqkv.slice_cols(0, q_width_ + kv_width_);
     rope_backward(pass.ctx, {.forward = rope_args(pass, saved.qkv, saved.rotated),
                              .dout = dqk,
                              .din = dqk,
@@ -151,7 +168,9 @@ void SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const Tenso
   }
   qkv_.backward_bias(pass, dqkv);
   qkv_.backward_magnitude(pass, saved.qkv, dqkv, dqkv);
+  if (beta != 0) pass.waiting.settle(pass.ctx, dx);
   qkv_.backward_input(pass, dqkv, dx, beta);
+  return dqkv;
 }
 
 }  // namespace gradmill

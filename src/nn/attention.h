@@ -65,11 +65,14 @@ class SelfAttention {
   // y (N, C) = attention(x). Slots that the policy does not keep live in scratch until the caller's scope ends. With
   // saved.cache, the rows' keys and values join it at pass.seq.positions, and queries see what it holds.
   void forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const;
-  // dqkv (like saved.qkv) and dx (N, C) = the input's gradient + beta * dx, from dy, which may be dx: all but the
-  // gradients of the projection's weight, which the caller adds when it has x: qkv().backward_weight(pass, x, dqkv),
-  // and of out's bias, which who makes dy can add up on the way: out().backward_bias(pass, dy).
-  void backward(Pass& pass, const AttentionSaved& saved, const TensorView& dy, const TensorView& dqkv,
-                const TensorView& dx, float beta = 0) const;
+  // dx (N, C) = the input's gradient + beta * dx, from dy, which may be dx: all but the gradients of the projection's
+  // weight, which the caller adds when it has x: qkv().backward_weight(pass, x, result), and of out's bias, which who
+  // makes dy can add up on the way: out().backward_bias(pass, dy). The result is the gradient of saved.qkv: over it, or
+  // in scratch until the caller's scope ends.
+  TensorView backward(Pass& pass, const AttentionSaved& saved, const TensorView& dy, const TensorView& dx,
+                      float beta = 0) const;
+  // Room for the projection's input, made again for its backward_weight.
+  TensorView input_again(Pass& pass, const Shape& shape, std::string_view what) const;
 
  private:
   bool norms_heads() const { return options_.qk_norm; }
@@ -80,6 +83,11 @@ class SelfAttention {
   // Rotated q and k of a projection, in `saved.rotated` or in place.
   void rotate(Pass& pass, AttentionSaved& saved) const;
   AttentionArgs attention_args(Pass& pass, const AttentionSaved& saved) const;
+  AttentionGradArgs gradient_args(Pass& pass, const AttentionSaved& saved, const TensorView& dout,
+                                  const TensorView& dqkv) const;
+  // Nothing but attention reads the projection; whether its kernel allows it is known in the run.
+  bool may_write_over_qkv() const { return !options_.rope && !options_.relative.on && !qkv_.needs_output(); }
+  bool writes_over_qkv(Pass& pass, const AttentionSaved& saved, const TensorView& dout) const;
   void add_relative_params(ParamTable& params);
   TensorView relative_table(Pass& pass) const;
   void project_relative(Pass& pass, AttentionSaved& saved) const;

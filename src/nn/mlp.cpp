@@ -58,7 +58,7 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy
   const Shape shape{dy.rows(), options_.hidden};
   // In place where nobody wants the values any more.
   const bool in_place = gated && !up_.needs_output();
-  const TensorView dgate_up = in_place ? saved.gate_up : pass.scratch(saved.gate_up.shape, "d gate_up");
+  TensorView dgate_up = in_place ? saved.gate_up : pass.scratch(saved.gate_up.shape, "d gate_up");
   const ArenaScope scope(pass.ctx.scratch);
   TensorView out = saved.out, hidden = saved.hidden;
   if (down_.needs_output() && !out.defined()) {
@@ -70,15 +70,18 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy
   const auto bias = pass.grads->write(up_.bias());
   // The kernel that reads gate_up for its gradient can write the activation's output again for next to nothing.
   const bool rebuilds = !hidden.defined() && down_.reads_input(pass);
-  const TensorView again = rebuilds ? pass.scratch(shape, "hidden again") : TensorView{};
+  const TensorView again = rebuilds ? down_.input_again(pass, shape, "hidden again") : TensorView{};
   if (joins_gelu(pass)) {
-    matmul_gelu_backward(pass.ctx, {.a = dout,
-                                    .b = pass.weights[down_.weight()],
-                                    .x = saved.gate_up,
-                                    .dx = dgate_up,
-                                    .y = again,
-                                    .dbias = bias.grad,
-                                    .bias_beta = bias.beta});
+    MatmulGeluGradArgs product{.a = dout,
+                               .b = pass.weights[down_.weight()],
+                               .x = saved.gate_up,
+                               .dx = dgate_up,
+                               .y = again,
+                               .dbias = bias.grad,
+                               .bias_beta = bias.beta};
+    // Then up's gradient can wait for those of other blocks (see WaitingGradients).
+    if (matmul_gelu_backward_can_overwrite(pass.ctx, product)) product.dx = dgate_up = saved.gate_up;
+    matmul_gelu_backward(pass.ctx, product);
   } else {
     const TensorView dhidden = gated ? pass.scratch(shape, "d hidden") : dgate_up;
     down_.backward_input(pass, dout, dhidden);
@@ -93,6 +96,7 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy
   if (rebuilds) hidden = again;
   down_.backward_weight(pass, Operand(hidden), dout);
   const TensorView dprojected = up_.backward_magnitude(pass, saved.gate_up, dgate_up, dgate_up);
+  if (beta != 0) pass.waiting.settle(pass.ctx, dx);
   up_.backward_input(pass, dprojected, dx, beta);
   return dprojected;
 }

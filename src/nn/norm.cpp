@@ -44,9 +44,12 @@ void Norm::forward(Pass& pass, const TensorView& x, const TensorView& delta, con
                           .dropout_site = drop.site});
 }
 
-void Norm::backward(Pass& pass, const Backward& call) const {
+TensorView Norm::backward(Pass& pass, const Backward& call) const {
   const auto weight = pass.grads->write(weight_), bias = pass.grads->write(bias_);
   const auto branch = pass.grads->write(call.branch_bias);
+  const TensorView dropped = call.drop.on ? call.sum : TensorView{};
+  const bool collects = weight.grad.defined() || bias.grad.defined() || branch.grad.defined();
+  pass.waiting.settle(pass.ctx, call.dx);
   norm_backward(pass.ctx, {.kind = kind_,
                            .sum = call.sum,
                            .mean = call.stats.mean,
@@ -62,10 +65,12 @@ void Norm::backward(Pass& pass, const Backward& call) const {
                            .weight_offset = offset_,
                            .y = Operand(call.y),
                            .bias = bias_ == kNoParam ? TensorView{} : pass.weights[bias_],
-                           .dropped = call.drop.on ? call.dropped : TensorView{},
+                           .dropped = dropped,
                            .dropout_site = call.drop.site,
                            .dbranch_bias = branch.grad,
-                           .branch_beta = branch.beta});
+                           .branch_beta = branch.beta,
+                           .later = call.waits && collects ? &pass.waiting.sums() : nullptr});
+  return dropped.defined() ? dropped : call.dx;
 }
 
 }  // namespace gradmill

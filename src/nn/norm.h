@@ -47,13 +47,14 @@ class Norm {
     NormStats stats;
     TensorView dy;
     TensorView dresidual;            // or undefined
-    TensorView dx;                   // out: dresidual + norm'(dy); may be either of them
+    TensorView dx;                   // out: dresidual + norm'(dy); may be either of them, or `sum` without drop
     TensorView y;                    // out: the forward's output again, or undefined
-    TensorView dropped;              // out: drop(dx), the gradient of delta, or undefined
     Drop drop;                       // as the forward had it
     ParamId branch_bias = kNoParam;  // of the linear layer that made delta: it collects the gradient of delta
+    bool waits = false;              // what parameters collect may come with pass.waiting
   };
-  void backward(Pass& pass, const Backward& call) const;
+  // Returns the gradient of delta: drop(dx) over `sum`, which nobody needs any more, or dx itself.
+  TensorView backward(Pass& pass, const Backward& call) const;
 
  private:
   NormKind kind_ = NormKind::rms;

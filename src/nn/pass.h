@@ -6,6 +6,7 @@
 #include "core/seq_layout.h"
 #include "nn/params.h"
 #include "nn/save_policy.h"
+#include "nn/waiting_gradients.h"
 
 namespace gradmill {
 
@@ -35,6 +36,7 @@ struct Pass {
   TensorView class_weights;  // (labels) fp32 factors of a classifier's losses by class, or undefined
 
   AdapterCache adapters;
+  WaitingGradients waiting;
 
   bool training() const { return grads != nullptr; }
   // Memory for a slot: saved, or scratch until the caller's scope ends.

@@ -90,68 +90,74 @@ void Block::rerun(Pass& pass, BlockSaved& saved) const {
   mlp_.forward_hidden(pass, Operand(saved.n2), saved.mlp);
 }
 
-void Block::backward_mlp(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const {
+void Block::backward_mlp(Pass& pass, const BlockSaved& saved, StreamGrad& grad) const {
   const ArenaScope scope(pass.ctx.scratch);
-  TensorView dbranch = grad.branch();
+  TensorView dbranch = grad.branch;
   if (out_norm2_.defined()) {
     dbranch = pass.scratch(grad.dx.shape, "d mlp output");
     out_norm2_.backward(pass, {.sum = saved.branch2,
                                .stats = saved.branch_stats2,
-                               .dy = grad.branch(),
+                               .dy = grad.branch,
                                .dx = dbranch,
-                               .branch_bias = mlp_.down().bias()});
+                               .branch_bias = mlp_.down().bias(),
+                               .waits = true});
   }
   const TensorView dn2 = pass.scratch(grad.dx.shape, "d norm2");
   const TensorView dgate_up = mlp_.backward(pass, saved.mlp, dbranch, dn2);
   // A norm's backward reads what its output is made of: it can write that again, and the weight's gradient waits for
   // it.
   const bool rebuilds = !saved.n2.defined() && mlp_.up().reads_input(pass);
-  const TensorView again = rebuilds ? pass.scratch(saved.mid.shape, "norm2 again") : TensorView{};
-  norm2_.backward(pass, {.sum = saved.mid,
-                         .stats = saved.stats2,
-                         .dy = dn2,
-                         .dresidual = grad.dx,
-                         .dx = grad.dx,
-                         .y = again,
-                         .dropped = grad.dropped,
-                         .drop = drop(pass, 0),
-                         .branch_bias = out_norm1_.defined() ? kNoParam : attention_.out().bias()});
+  const TensorView again = rebuilds ? mlp_.up().input_again(pass, saved.mid.shape, "norm2 again") : TensorView{};
+  // Without norm1 nothing moves the gradient on from `mid`, which may end with this backward.
+  const TensorView dmid = norm1_.defined() ? grad.next(drop(pass, 0), saved.mid) : grad.dx;
+  grad.branch = norm2_.backward(pass, {.sum = saved.mid,
+                                       .stats = saved.stats2,
+                                       .dy = dn2,
+                                       .dresidual = grad.dx,
+                                       .dx = dmid,
+                                       .y = again,
+                                       .drop = drop(pass, 0),
+                                       .branch_bias = out_norm1_.defined() ? kNoParam : attention_.out().bias(),
+                                       .waits = true});
+  grad.dx = dmid;
   mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n2), dgate_up);
 }
 
-void Block::backward_attention(Pass& pass, const BlockSaved& saved, const StreamGrad& grad, ParamId bias_before) const {
+void Block::backward_attention(Pass& pass, const BlockSaved& saved, StreamGrad& grad, ParamId bias_before) const {
   const ArenaScope scope(pass.ctx.scratch);
-  TensorView dbranch = grad.branch();
+  TensorView dbranch = grad.branch;
   if (out_norm1_.defined()) {
     dbranch = pass.scratch(grad.dx.shape, "d attention output");
     out_norm1_.backward(pass, {.sum = saved.branch1,
                                .stats = saved.branch_stats1,
-                               .dy = grad.branch(),
+                               .dy = grad.branch,
                                .dx = dbranch,
-                               .branch_bias = attention_.out().bias()});
+                               .branch_bias = attention_.out().bias(),
+                               .waits = true});
   }
-  const TensorView dqkv = pass.scratch(saved.attention.qkv.shape, "d qkv");
   if (!norm1_.defined()) {
-    attention_.backward(pass, saved.attention, dbranch, dqkv, grad.dx, 1);
+    const TensorView dqkv = attention_.backward(pass, saved.attention, dbranch, grad.dx, 1);
     return attention_.qkv().backward_weight(pass, Operand(saved.x), dqkv);
   }
   const TensorView dn1 = pass.scratch(grad.dx.shape, "d norm1");
-  attention_.backward(pass, saved.attention, dbranch, dqkv, dn1);
+  const TensorView dqkv = attention_.backward(pass, saved.attention, dbranch, dn1);
   const bool rebuilds = !saved.n1.defined() && attention_.qkv().reads_input(pass);
-  const TensorView again = rebuilds ? pass.scratch(saved.x.shape, "norm1 again") : TensorView{};
-  norm1_.backward(pass, {.sum = saved.x,
-                         .stats = saved.stats1,
-                         .dy = dn1,
-                         .dresidual = grad.dx,
-                         .dx = grad.dx,
-                         .y = again,
-                         .dropped = grad.dropped,
-                         .drop = saved.drop,
-                         .branch_bias = bias_before});
+  const TensorView again = rebuilds ? attention_.input_again(pass, saved.x.shape, "norm1 again") : TensorView{};
+  const TensorView dx = grad.next(saved.drop, saved.x);
+  grad.branch = norm1_.backward(pass, {.sum = saved.x,
+                                       .stats = saved.stats1,
+                                       .dy = dn1,
+                                       .dresidual = grad.dx,
+                                       .dx = dx,
+                                       .y = again,
+                                       .drop = saved.drop,
+                                       .branch_bias = bias_before,
+                                       .waits = true});
+  grad.dx = dx;
   attention_.qkv().backward_weight(pass, Operand(again.defined() ? again : saved.n1), dqkv);
 }
 
-void Block::backward(Pass& pass, const BlockSaved& kept, const StreamGrad& grad, ParamId bias_before) const {
+void Block::backward(Pass& pass, const BlockSaved& kept, StreamGrad& grad, ParamId bias_before) const {
   const ArenaScope scope(pass.ctx.scratch);
   BlockSaved saved = kept;
   if (!pass.policy.keeps(Slot::qkv)) rerun(pass, saved);

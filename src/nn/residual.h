@@ -15,16 +15,19 @@ namespace gradmill {
 
 // The stream's value is x + drop(delta); the next norm adds them.
 struct Stream {
-  Operand x;         // (N, C)
+  Operand x;         // (N, C); where there is no delta, a block's backward may write over it
   TensorView delta;  // (N, C); undefined before the first block, and between blocks whose norms stand after
   Drop drop;
 };
 
 // The gradient of the stream at one point, and what the branch that ended there gets of it.
 struct StreamGrad {
-  TensorView dx;       // (N, C)
-  TensorView dropped;  // (N, C) drop(dx); undefined in a model without dropout
-  const TensorView& branch() const { return dropped.defined() ? dropped : dx; }
+  TensorView dx;      // (N, C)
+  TensorView branch;  // (N, C) dx, or drop(dx)
+
+  // Where a norm's backward puts dx: over its sum, so that what dx was stays as it is for products that wait (see
+  // WaitingGradients); or, if drop(dx) goes there, in place.
+  const TensorView& next(const Drop& drop, const TensorView& sum) const { return drop.on ? dx : sum; }
 };
 
 // Room for a stream that no slot keeps, shared by all blocks of a pass.
@@ -72,7 +75,7 @@ class Block {
   // `grad`, the gradient of the stream after the block, becomes the one before it. A bias that ends a branch collects
   // the gradient that a norm writes: the block collects for `bias_before` (of the block before it, or none), and
   // whoever made `grad` has collected for last_bias().
-  void backward(Pass& pass, const BlockSaved& saved, const StreamGrad& grad, ParamId bias_before) const;
+  void backward(Pass& pass, const BlockSaved& saved, StreamGrad& grad, ParamId bias_before) const;
   ParamId last_bias() const { return placement_ == NormPlacement::before ? mlp_.down().bias() : kNoParam; }
 
  private:
@@ -82,11 +85,11 @@ class Block {
   void forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved) const;
   // Runs the block again up to where its backward starts: everything that `block` did not keep.
   void rerun(Pass& pass, BlockSaved& saved) const;
-  void backward_mlp(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const;
-  void backward_attention(Pass& pass, const BlockSaved& saved, const StreamGrad& grad, ParamId bias_before) const;
+  void backward_mlp(Pass& pass, const BlockSaved& saved, StreamGrad& grad) const;
+  void backward_attention(Pass& pass, const BlockSaved& saved, StreamGrad& grad, ParamId bias_before) const;
   // Norms after. `y` (N, C): the stream behind the block.
   void forward_after(Pass& pass, const TensorView& delta, const TensorView& y, BlockSaved& saved) const;
-  void backward_after(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const;
+  void backward_after(Pass& pass, const BlockSaved& saved, StreamGrad& grad) const;
 
   // Of the attention's output (0) or the MLP's (1).
   Drop drop(const Pass& pass, uint32_t branch) const { return {dropout_ && pass.training(), dropout_site_ + branch}; }

@@ -19,27 +19,26 @@ void Block::forward_after(Pass& pass, const TensorView& delta, const TensorView&
   norm2_.forward(pass, saved.n1, delta, drop(pass, 1), saved.end, saved.stats2, Operand(y));
 }
 
-void Block::backward_after(Pass& pass, const BlockSaved& saved, const StreamGrad& grad) const {
+void Block::backward_after(Pass& pass, const BlockSaved& saved, StreamGrad& grad) const {
   const auto norm_backward = [&](const Norm& norm, const TensorView& sum, const NormStats& stats, const TensorView& y,
                                  const Drop& dropped, const Linear& branch_end) {
-    norm.backward(pass, {.sum = sum,
-                         .stats = stats,
-                         .dy = grad.dx,
-                         .dx = grad.dx,
-                         .y = y,
-                         .dropped = grad.dropped,
-                         .drop = dropped,
-                         .branch_bias = branch_end.bias()});
+    grad.branch = norm.backward(pass, {.sum = sum,
+                                       .stats = stats,
+                                       .dy = grad.dx,
+                                       .dx = grad.dx,
+                                       .y = y,
+                                       .drop = dropped,
+                                       .branch_bias = branch_end.bias(),
+                                       .waits = true});
   };
   norm_backward(norm2_, saved.end, saved.stats2, {}, drop(pass, 1), mlp_.down());
-  const TensorView dgate_up = mlp_.backward(pass, saved.mlp, grad.branch(), grad.dx, 1);
+  const TensorView dgate_up = mlp_.backward(pass, saved.mlp, grad.branch, grad.dx, 1);
   const bool rebuilds = !saved.n1.defined() && mlp_.up().reads_input(pass);
-  const TensorView again = rebuilds ? pass.scratch(saved.mid.shape, "norm1 again") : TensorView{};
+  const TensorView again = rebuilds ? mlp_.up().input_again(pass, saved.mid.shape, "norm1 again") : TensorView{};
   norm_backward(norm1_, saved.mid, saved.stats1, again, drop(pass, 0), attention_.out());
   mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n1), dgate_up);
 
-  const TensorView dqkv = pass.scratch(saved.attention.qkv.shape, "d qkv");
-  attention_.backward(pass, saved.attention, grad.branch(), dqkv, grad.dx, 1);
+  const TensorView dqkv = attention_.backward(pass, saved.attention, grad.branch, grad.dx, 1);
   attention_.qkv().backward_weight(pass, Operand(saved.x), dqkv);
 }
 

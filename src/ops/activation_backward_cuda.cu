@@ -4,10 +4,10 @@
 // nothing but a second, tiny kernel, where passes of their own would read x or dx once more.
 #include "cuda/engine.h"
 #include "cuda/packed.cuh"
-#include "cuda/partials.cuh"
 #include "cuda/row_tiles.cuh"
 #include "ops/activation_math.cuh"
 #include "ops/bias_grad_sums.cuh"
+#include "ops/partial_sums.h"
 
 namespace gradmill {
 namespace {
@@ -130,7 +130,8 @@ void run_with_bias(ExecContext& ctx, const GradRows<N>& rows, int64_t num_rows, 
                  rows.y ? activation_bias_kernel<Act, true, N, kPack> : activation_bias_kernel<Act, false, N, kPack>,
                  rows, num_rows, chunk_rows, sums);
   }
-  cuda::add_partials(stream, count, rows.size, {sums, args.dbias.ptr<float>(), args.bias_beta});
+  const TensorView of_chunks(sums, DType::fp32, {count, rows.size});
+  add_partial_sums<Device::cuda>(ctx, {{PartialSum{of_chunks, args.dbias, args.bias_beta}}});
 }
 
 }  // namespace

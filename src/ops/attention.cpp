@@ -101,6 +101,11 @@ void attention_forward(ExecContext& ctx, const AttentionArgs& args) {
          [&]<Device D, class T>() { attention_forward<D, T>(ctx, args, workspace); });
 }
 
+bool attention_backward_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args) {
+  if constexpr (kHasCuda) return ctx.cuda != nullptr && !ctx.dry && attention_can_overwrite(ctx, args);
+  return false;
+}
+
 void attention_backward(ExecContext& ctx, const AttentionGradArgs& args) {
   const AttentionArgs& forward = args.forward;
   validate(forward);

@@ -220,6 +220,11 @@ int64_t attention_workspace(ExecContext& ctx, const AttentionGradArgs& args) {
   }
 }
 
+bool attention_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args) {
+  const bool flash = choose_attention(ctx, args.forward).backend == AttentionBackend::flash;
+  return flash && !takes_hopper_backward(ctx, args) && flash_backward_can_overwrite(ctx, args);
+}
+
 template <Device D, class T>
 void attention_forward(ExecContext& ctx, const AttentionArgs& args, const TensorView& workspace) {
   switch (choose_attention(ctx, args).backend) {

@@ -19,4 +19,7 @@ AttentionChoice choose_attention(ExecContext& ctx, const AttentionArgs& args);
 int64_t attention_workspace(ExecContext& ctx, const AttentionArgs& args);
 int64_t attention_workspace(ExecContext& ctx, const AttentionGradArgs& args);
 
+// Whether the backward reads all of a head before it writes.
+bool attention_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args);
+
 }  // namespace gradmill

@@ -15,6 +15,9 @@ void flash_forward(ExecContext& ctx, const AttentionArgs& args);
 template <class T>
 void flash_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& scratch);
 
+// Whether dq, dk and dv may be q, k and v.
+bool flash_backward_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args);
+
 bool flash_supports(const AttentionArgs& args);
 
 }  // namespace gradmill

@@ -275,6 +275,10 @@ template void sum_outputs<Fp16>(ExecContext&, const AttentionGradArgs&, const Te
 
 int64_t flash_backward_scratch(const AttentionGradArgs& args) { return args.forward.lse.numel(); }
 
+bool flash_backward_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args) {
+  return flash::short_backward_can_overwrite(ctx, args);
+}
+
 template <class T>
 void flash_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& scratch) {
   const AttentionArgs& forward = args.forward;

@@ -139,12 +139,29 @@ bool is_short(const ExecContext& ctx, const AttentionArgs& args) {
   return fits && args.q.rows() > 0 && args.k.rows() > 0 && has_large_shared_memory(ctx);
 }
 
+namespace {
+
+int64_t items_of(const AttentionArgs& forward) { return forward.kv_heads * forward.seq.max_seqs; }
+
+// Heads of a group come one after the other: then there should be other blocks beside.
+bool suits_short_backward(const ExecContext& ctx, const AttentionArgs& forward) {
+  return is_short(ctx, forward) && (forward.heads == forward.kv_heads || items_of(forward) >= ctx.cuda->num_units());
+}
+
+}  // namespace
+
+// Of the two kernels it is the one for Hopper that was made sure to do so.
+bool short_backward_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args) {
+  if (!suits_short_backward(ctx, args.forward) || !has_warpgroup_products(ctx)) return false;
+  if (args.dout.dtype == DType::bf16) return make_params<Bf16>(ctx, args, TensorView()).forward.vectors;
+  return args.dout.dtype == DType::fp16 && make_params<Fp16>(ctx, args, TensorView()).forward.vectors;
+}
+
 template <class T>
 bool short_backward(ExecContext& ctx, const AttentionGradArgs& args) {
   const AttentionArgs& forward = args.forward;
-  const int64_t items = forward.kv_heads * forward.seq.max_seqs, units = ctx.cuda->num_units();
-  // Heads of a group come one after the other: then there should be other blocks beside.
-  if (!is_short(ctx, forward) || (forward.heads != forward.kv_heads && items < units)) return false;
+  const int64_t items = items_of(forward), units = ctx.cuda->num_units();
+  if (!suits_short_backward(ctx, forward)) return false;
   const auto p = make_params<T>(ctx, args, TensorView());
   if (!p.forward.vectors) return false;
   if (has_warpgroup_products(ctx)) {

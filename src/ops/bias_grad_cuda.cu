@@ -2,9 +2,9 @@
 // Column sums on CUDA: each block adds a chunk of rows over 512 bytes of columns, then the chunks' sums are added.
 #include "cuda/engine.h"
 #include "cuda/launch.h"
-#include "cuda/partials.cuh"
 #include "ops/bias_grad.h"
 #include "ops/bias_grad_sums.cuh"
+#include "ops/partial_sums.h"
 
 namespace gradmill {
 namespace {
@@ -64,7 +64,8 @@ void bias_grad(ExecContext& ctx, const BiasGradArgs& args, const TensorView& par
   } else {
     sum_chunks<N, 1>(ctx, rows, count);
   }
-  cuda::add_partials(cuda::stream_of(ctx), count, cols, {sums, args.dbias.ptr<float>(), args.beta});
+  const TensorView of_chunks(sums, DType::fp32, {count, cols});
+  add_partial_sums<Device::cuda>(ctx, {{PartialSum{of_chunks, args.dbias, args.beta}}});
 }
 
 template void bias_grad<Device::cuda, float>(ExecContext&, const BiasGradArgs&, const TensorView&);

@@ -3,9 +3,9 @@
 // reads y and dy once for both results: 6 bytes a bf16 element.
 #include "cuda/engine.h"
 #include "cuda/launch.h"
-#include "cuda/partials.cuh"
 #include "ops/bias_grad_sums.cuh"
 #include "ops/dora_backward.h"
+#include "ops/partial_sums.h"
 
 namespace gradmill {
 namespace {
@@ -99,8 +99,8 @@ void dora_backward(ExecContext& ctx, const DoraGradArgs& args, const TensorView&
   } else {
     run_chunks<N, 1>(ctx, rows, count);
   }
-  cuda::add_partials(cuda::stream_of(ctx), count, cols,
-                     {partials.ptr<float>(), args.dmagnitude.ptr<float>(), args.beta});
+  const TensorView sums(partials.data, DType::fp32, {count, cols});
+  add_partial_sums<Device::cuda>(ctx, {{PartialSum{sums, args.dmagnitude, args.beta}}});
 }
 
 template void dora_backward<Device::cuda, float>(ExecContext&, const DoraGradArgs&, const TensorView&);

@@ -29,6 +29,8 @@ template <class T>
 bool short_forward(ExecContext& ctx, const AttentionArgs& args);
 template <class T>
 bool short_backward(ExecContext& ctx, const AttentionGradArgs& args);
+// Whether it would be done, and read all of a head before it writes.
+bool short_backward_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args);
 // The same by Hopper's own matrix instructions, for `items` key heads of sequences; rows are vectors.
 template <class T>
 void short_backward_wgmma(ExecContext& ctx, const AttentionGradArgs& args, int items);

@@ -15,7 +15,17 @@ void validate(const MatmulArgs& args) {
   assert((args.transpose_b ? args.b.rows() : args.b.cols()) == args.c.cols());
   assert((args.transpose_a ? args.a.rows() : args.a.cols()) == (args.transpose_b ? args.b.cols() : args.b.rows()));
   assert(!args.bias.defined() || (args.bias.numel() == args.c.cols() && args.bias.dtype == args.a.dtype));
+  assert(args.batch.count == 1 || !args.bias.defined());
   (void)args;
+}
+
+MatmulArgs part_of(const MatmulArgs& args, int64_t index) {
+  MatmulArgs part = args;
+  part.batch = {};
+  part.a = args.a.shifted(index * args.batch.a);
+  part.b = args.b.shifted(index * args.batch.b);
+  part.c = args.c.shifted(index * args.batch.c);
+  return part;
 }
 
 TensorView as_fp32(ExecContext& ctx, const TensorView& from) {
@@ -63,7 +73,8 @@ bool lacks(const DeviceSpec& device, DType dtype) {
 
 std::string product_name(const ExecContext& ctx, std::string_view op, const MatmulArgs& args) {
   if (ctx.ledger == nullptr || !ctx.ledger->by_shape()) return std::string(op);
-  return fmt::format("{} {}x{}x{} {}{}", op, args.c.rows(), args.c.cols(),
+  const std::string count = args.batch.count == 1 ? "" : fmt::format("{} of ", args.batch.count);
+  return fmt::format("{} {}{}x{}x{} {}{}", op, count, args.c.rows(), args.c.cols(),
                      args.transpose_a ? args.a.rows() : args.a.cols(), args.transpose_a ? 't' : 'n',
                      args.transpose_b ? 't' : 'n');
 }
@@ -89,10 +100,15 @@ void matmul<Device::cpu>(ExecContext& ctx, const MatmulArgs& args) {
 
 void matmul(ExecContext& ctx, const MatmulArgs& args) {
   validate(args);
+  const bool at_once = ctx.device.kind == DeviceKind::cuda && !lacks(ctx.device, args.a.dtype);
+  if (args.batch.count > 1 && !at_once) {
+    for (int64_t i = 0; i < args.batch.count; ++i) matmul(ctx, part_of(args, i));
+    return;
+  }
   const double k = double(args.transpose_a ? args.a.rows() : args.a.cols());
-  const OpCost cost{.flops = 2 * double(args.c.numel()) * k,
-                    .bytes = double(args.a.bytes() + args.b.bytes() + args.c.bytes() * (args.beta == 0 ? 1 : 2)),
-                    .matrix = true};
+  const double count = double(args.batch.count);
+  const size_t bytes = args.a.bytes() + args.b.bytes() + args.c.bytes() * (args.beta == 0 ? 1 : 2);
+  const OpCost cost{.flops = count * 2 * double(args.c.numel()) * k, .bytes = count * double(bytes), .matrix = true};
   if (lacks(ctx.device, args.a.dtype)) return matmul_through_fp32(ctx, args, cost);
   if (ctx.device.kind == DeviceKind::cpu) return run_library(ctx, args, cost);
   matmul_on_gpu(ctx, args, cost);

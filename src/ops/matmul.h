@@ -3,6 +3,7 @@
 // or is fp32 (weight gradients). Accumulation is fp32.
 #pragma once
 
+#include "core/batch_steps.h"
 #include "core/exec_context.h"
 #include "core/run_op.h"
 
@@ -16,6 +17,7 @@ struct MatmulArgs {
   float alpha = 1;
   float beta = 0;   // 0: c is not read
   TensorView bias;  // (n) in a's dtype, or undefined
+  BatchSteps batch;
 };
 void matmul(ExecContext& ctx, const MatmulArgs& args);
 

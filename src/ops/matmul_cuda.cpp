@@ -16,7 +16,8 @@ void matmul<Device::cuda>(ExecContext& ctx, const MatmulArgs& args) {
                         .beta = args.beta,
                         .bias = args.bias,
                         .tf32 = ctx.kernels.tf32,
-                        .deterministic = ctx.kernels.deterministic});
+                        .deterministic = ctx.kernels.deterministic,
+                        .batch = args.batch});
 }
 
 }  // namespace gradmill

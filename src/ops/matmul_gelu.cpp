@@ -70,6 +70,11 @@ Way way_of(ExecContext& ctx, const MatmulGeluGradArgs& args) {
 
 }  // namespace
 
+bool matmul_gelu_backward_can_overwrite(ExecContext& ctx, const MatmulGeluGradArgs& args) {
+  if constexpr (kHasCuda) return may_fuse(ctx) && hopper_supports(ctx, args);
+  return false;
+}
+
 void matmul_gelu(ExecContext& ctx, const MatmulGeluArgs& args) {
   assert(args.x.shape == args.y.shape && args.x.dtype == args.y.dtype && args.a.dtype == args.x.dtype);
   const MatmulArgs product{.a = args.a, .b = args.b, .c = args.x, .transpose_b = true, .bias = args.bias};

@@ -24,12 +24,14 @@ struct MatmulGeluGradArgs {
   TensorView a;         // (N, K)
   TensorView b;         // (K, F)
   TensorView x;         // (N, F) as the forward wrote it
-  TensorView dx;        // (N, F) out: (a · b) ∘ gelu'(x); not x
+  TensorView dx;        // (N, F) out: (a · b) ∘ gelu'(x); may be x if matmul_gelu_backward_can_overwrite
   TensorView y;         // (N, F) out: gelu(x) again, or undefined
   TensorView dbias;     // (F) fp32: the column sums of dx as it is stored, or undefined
   float bias_beta = 0;  // dbias = new + beta * old
 };
 void matmul_gelu_backward(ExecContext& ctx, const MatmulGeluGradArgs& args);
+// Not on paper: a plan has room for dx beside x.
+bool matmul_gelu_backward_can_overwrite(ExecContext& ctx, const MatmulGeluGradArgs& args);
 
 // CUDA only: whether one product, and then the sums, is the faster way. `partials` (chunks, F) as bias_grad wants them,
 // or undefined without dbias.

@@ -61,8 +61,9 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args) {
   {
     const ArenaScope scope(ctx.scratch);
     const RowChunks chunks = row_chunks(args.sum.rows(), ctx.device, 1, 1);
-    const TensorView partials =
-        ctx.alloc_scratch({in_one && branch ? 3 : 2, chunks.count, args.sum.cols()}, DType::fp32, "norm partials");
+    const int64_t planes = in_one && branch ? 3 : args.dbias.defined() ? 2 : 1;
+    const TensorView partials = ctx.alloc(in_one && args.later ? ctx.saved : ctx.scratch,
+                                          {planes, chunks.count, args.sum.cols()}, DType::fp32, "norm partials");
     double tensors = args.dresidual.defined() ? 4 : 3;
     if (in_one) tensors += (args.y.plain.defined() ? 1 : 0) + (args.dropped.defined() ? 1 : 0);
     const OpCost cost{.flops = 14 * double(args.sum.numel()), .bytes = tensors * double(args.sum.bytes())};

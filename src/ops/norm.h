@@ -6,6 +6,7 @@
 #include "core/exec_context.h"
 #include "core/operand.h"
 #include "core/run_op.h"
+#include "ops/partial_sums.h"
 
 namespace gradmill {
 
@@ -38,7 +39,7 @@ struct NormGradArgs {
   TensorView weight;      // (C)
   TensorView dy;          // (N, C)
   TensorView dresidual;   // (N, C) gradient that bypasses the norm, or undefined
-  TensorView dx;          // (N, C) out: dresidual + norm'(dy); may be dy or dresidual
+  TensorView dx;          // (N, C) out: dresidual + norm'(dy); may be dy, dresidual or sum
   TensorView dweight;     // (C) fp32, or undefined (frozen)
   TensorView dbias;       // (C) fp32, or undefined
   float weight_beta = 0;  // dweight = new + beta * old
@@ -46,17 +47,20 @@ struct NormGradArgs {
   float weight_offset = 0;
   Operand y;           // (N, C) out: the forward's output again, bit for bit, or undefined
   TensorView bias;     // (C) as in the forward; only y needs it
-  TensorView dropped;  // (N, C) out: the dropout op on dx, or undefined
+  TensorView dropped;  // (N, C) out: the dropout op on dx; may be sum; or undefined
   uint32_t dropout_site = 0;
   // (C) fp32, or undefined: the column sums of `dropped`, or of dx without it, as stored: what a bias gets that was
   // added to delta.
   TensorView dbranch_bias;
   float branch_beta = 0;
+  // Or null. On a GPU the sums over chunks of rows are left to who has this list: their partials are then in the saved
+  // arena.
+  std::vector<PartialSum>* later = nullptr;
 };
 void norm_backward(ExecContext& ctx, const NormGradArgs& args);
 
-// `partials` (2, chunks, C) fp32 holds each row chunk's part of dweight and dbias; on CUDA (3, chunks, C), and
-// dbranch_bias, where that is wanted.
+// `partials` (planes, chunks, C) fp32 holds each row chunk's part of dweight, dbias and, on CUDA, dbranch_bias, up to the
+// last that is wanted.
 template <Device D, class T>
 void norm_forward(ExecContext& ctx, const NormArgs& args);
 template <Device D, class T>

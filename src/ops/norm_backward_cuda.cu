@@ -3,7 +3,6 @@
 // until a block has done its chunk.
 #include <cuda_pipeline.h>
 
-#include "cuda/partials.cuh"
 #include "cuda/shared_limit.h"
 #include "ops/norm_rows.cuh"
 
@@ -412,10 +411,12 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView&
   if (!done) {
     cuda::launch(cuda::LaunchConfig{grid, dim3(kAnyThreads), cuda::stream_of(ctx)}, norm_backward_any_kernel<N>, rows);
   }
-  const cuda::PartialSums dweight{rows.dweight, optional<float>(args.dweight), args.weight_beta};
-  const cuda::PartialSums dbias{rows.dbias, optional<float>(args.dbias), args.bias_beta};
-  const cuda::PartialSums branch{rows.dbranch_bias, optional<float>(args.dbranch_bias), args.branch_beta};
-  cuda::add_partials(cuda::stream_of(ctx), count, size, dweight, dbias, branch);
+  const TensorView of_chunks(sums, DType::fp32, {count, size});
+  const PartialSum all[] = {{of_chunks, args.dweight, args.weight_beta},
+                            {of_chunks.shifted(count * size), args.dbias, args.bias_beta},
+                            {of_chunks.shifted(2 * count * size), args.dbranch_bias, args.branch_beta}};
+  if (args.later == nullptr) return add_partial_sums<Device::cuda>(ctx, all);
+  args.later->insert(args.later->end(), std::begin(all), std::end(all));
 }
 
 template void norm_backward<Device::cuda, float>(ExecContext&, const NormGradArgs&, const TensorView&);

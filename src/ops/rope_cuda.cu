@@ -10,7 +10,7 @@
 
 #include "cuda/engine.h"
 #include "cuda/launch.h"
-#include "cuda/partials.cuh"
+#include "ops/partial_sums.h"
 #include "ops/rope_heads.cuh"
 
 namespace gradmill {
@@ -214,10 +214,10 @@ void rope_backward(ExecContext& ctx, const RopeGradArgs& args, const TensorView&
     cuda::launch({static_cast<unsigned>(count), kThreads, stream}, normed_backward_kernel<N, L>, rope,
                  cuda::native<T>(args.dout), args.dout.row_stride, partials.ptr<float>());
   });
-  const auto pointer = [](const TensorView& view) { return view.defined() ? view.ptr<float>() : nullptr; };
-  const float *dq_partials = partials.ptr<float>(), *dk_partials = dq_partials + count * forward.head_dim;
-  cuda::add_partials(stream, count, forward.head_dim, {dq_partials, pointer(args.dq_weight), args.q_beta},
-                     {dk_partials, pointer(args.dk_weight), args.k_beta});
+  const TensorView dq_partials(partials.data, DType::fp32, {count, forward.head_dim});
+  const TensorView dk_partials = dq_partials.shifted(dq_partials.numel());
+  const PartialSum sums[] = {{dq_partials, args.dq_weight, args.q_beta}, {dk_partials, args.dk_weight, args.k_beta}};
+  add_partial_sums<Device::cuda>(ctx, sums);
 }
 
 template void rope_forward<Device::cuda, float>(ExecContext&, const RopeArgs&);

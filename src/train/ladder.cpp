@@ -98,6 +98,9 @@ LadderRungs gpu_rungs(const RunConfig& base, const DeviceSpec& device) {
   off("cuDNN attention (flash instead)", {"attention.backend=flash"});
   off(half + (ampere ? " (tf32 instead)" : " (fp32 instead)"), {ampere ? "machine.dtype=tf32" : "machine.dtype=fp32"});
   off("autotuned GEMMs", {"compile.mode=reduce-overhead"});
+  off("batched weight gradients", {}).adjust = [](SessionOptions& options) {
+    options.kernels.batched_gradients = false;
+  };
   if (base.model.style == "gpt2") {
     off("GELU in products", {}).adjust = [](SessionOptions& options) { options.kernels.fused_gelu = false; };
   }

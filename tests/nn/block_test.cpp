@@ -39,11 +39,13 @@ class BlockTest : public LayerTest {
     const TensorView x = matrix(1), y = tensor(x.shape, DType::fp32), dy = matrix(2);
     Pass p = pass();
     BlockSaved saved;
+    const TensorView start = tensor(x.shape, DType::fp32);  // the backward will write over it
     const StreamBuffers buffers{tensor(x.shape, DType::fp32), tensor(x.shape, DType::fp32)};
     const auto forward = [&] {
       ctx_.saved.release({});
       const ArenaScope scope(ctx_.scratch);
-      Stream stream{Operand(x), {}, {}};
+      std::copy_n(x.ptr<float>(), x.numel(), start.ptr<float>());
+      Stream stream{Operand(start), {}, {}};
       saved = {};
       block.forward(p, stream, buffers, saved);
       // The stream's value, as a norm after the block would see it.
@@ -53,26 +55,26 @@ class BlockTest : public LayerTest {
             stream.x.plain.ptr<float>()[i] + (stream.delta.defined() ? stream.delta.ptr<float>()[i] : 0.0f);
       }
     };
-    StreamGrad grad{.dx = tensor(dy.shape, DType::fp32), .dropped = {}};
-    if (probability > 0) grad.dropped = tensor(dy.shape, DType::fp32);
+    const TensorView dx = tensor(dy.shape, DType::fp32), dropped = tensor(dy.shape, DType::fp32);
     const auto backward = [&] {
-      std::copy_n(dy.ptr<float>(), dy.numel(), grad.dx.ptr<float>());
-      if (probability > 0) {
-        dropout(ctx_, {.x = grad.dx, .y = grad.dropped, .site = options.dropout_site + 1});
-      }
+      std::copy_n(dy.ptr<float>(), dy.numel(), dx.ptr<float>());
+      StreamGrad grad{.dx = dx, .branch = probability > 0 ? dropped : dx};
+      if (probability > 0) dropout(ctx_, {.x = grad.dx, .y = dropped, .site = options.dropout_site + 1});
       // As the norm behind the block would.
-      if (block.last_bias() != kNoParam) block.mlp().down().backward_bias(p, grad.branch());
+      if (block.last_bias() != kNoParam) block.mlp().down().backward_bias(p, grad.branch);
       block.backward(p, saved, grad, kNoParam);
+      p.waiting.run(ctx_);
+      std::copy_n(grad.dx.ptr<float>(), dx.numel(), dx.ptr<float>());
     };
-    expect_all_gradients(forward, backward, y, dy, x, grad.dx);
-    const std::vector<float> all = download(grads_->flat()), dx = download(grad.dx);
+    expect_all_gradients(forward, backward, y, dy, x, dx);
+    const std::vector<float> all = download(grads_->flat()), expected = download(dx);
     for (SavePolicy policy : {SavePolicy::cheap(), SavePolicy::block()}) {
       p.policy = policy;
       grads_->begin_step();
       forward();
       backward();
       expect_same_bits(download(grads_->flat()), all, "gradients");
-      expect_same_bits(download(grad.dx), dx, "dx");
+      expect_same_bits(download(dx), expected, "dx");
     }
   }
 };

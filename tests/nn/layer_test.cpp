@@ -61,8 +61,7 @@ TEST_P(LayerTest, SelfAttention) {
       };
       const auto backward = [&] {
         const ArenaScope scope(ctx_.scratch);
-        const TensorView dqkv = p.scratch(saved.qkv.shape, "d qkv");
-        layer.backward(p, saved, dy, dqkv, dx);
+        const TensorView dqkv = layer.backward(p, saved, dy, dx);
         layer.out().backward_bias(p, dy);
         layer.qkv().backward_weight(p, Operand(x), dqkv);
       };

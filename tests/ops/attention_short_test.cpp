@@ -127,6 +127,19 @@ TEST_P(ShortAttentionTest, MatchesTheReference) {
   }
 }
 
+// Where the op says that it can.
+TEST_P(ShortAttentionTest, GradientsOverTheirInputs) {
+  for (const AttentionCase& c : cases()) {
+    const ArenaScope scope(ctx_.persistent);
+    const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
+    if (!attention_backward_can_overwrite(ctx_, args)) continue;
+    const AttentionResult beside = run(args);
+    AttentionGradArgs over = args;
+    over.dq = args.forward.q, over.dk = args.forward.k, over.dv = args.forward.v;
+    expect_same(run(over), beside, c.name);
+  }
+}
+
 // Nothing depends on which blocks run when, nor on a probability that the kernels read from the device.
 TEST_P(ShortAttentionTest, RepeatsItsBits) {
   for (float probability : {0.0f, 0.2f, 0.7f}) {

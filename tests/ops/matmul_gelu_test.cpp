@@ -103,6 +103,12 @@ TEST_P(NarrowMatmulGeluTest, BackwardIsItsTwoParts) {
     activation_backward(ctx_, {.kind = Activation::gelu_tanh, .x = args.x, .dy = dy, .dx = dx, .y = Operand(y)});
     expect_close(download(args.dx), download(dx), 2 * epsilon_of(dtype()), "dx");
     expect_same_bits(download(args.y), download(y), "y");
+    if (!matmul_gelu_backward_can_overwrite(ctx_, args)) continue;
+    MatmulGeluGradArgs over = args;
+    over.dx = args.x;
+    matmul_gelu_backward(ctx_, over);
+    expect_same_bits(download(over.x), download(args.dx), "dx over x");
+    expect_same_bits(download(over.y), download(y), "y beside it");
   }
 }
 

@@ -122,6 +122,33 @@ TEST_P(MatmulTest, ColumnsOfPackedBuffers) {
   expect_same_bits(download(around.slice_cols(22, 40)), std::vector<float>(21 * 18, 7.0f), "right of c");
 }
 
+// Three products whose operands and results have other things between them.
+TEST_P(MatmulTest, Batch) {
+  constexpr int64_t kM = 40, kN = 24, kK = 33, kCount = 3, kA = kK * kM + 8, kB = kK * kN + 16, kC = kM * kN + 4;
+  for (float beta : {0.0f, 1.0f}) {
+    const std::vector<float> old = random_values(kCount * kC, 3);
+    const TensorView a = upload(random_values(kCount * kA, 1, 1, dtype()), {kCount * kA}, dtype());
+    const TensorView b = upload(random_values(kCount * kB, 2, 1, dtype()), {kCount * kB}, dtype());
+    const TensorView c = upload(old, {kCount * kC}, DType::fp32);
+    MatmulArgs args{.a = TensorView(a.data, dtype(), {kK, kM}),
+                    .b = TensorView(b.data, dtype(), {kK, kN}),
+                    .c = TensorView(c.data, DType::fp32, {kM, kN}),
+                    .transpose_a = true,
+                    .beta = beta,
+                    .batch = {.count = kCount, .a = kA, .b = kB, .c = kC}};
+    matmul(ctx_, args);
+    for (int64_t i = 0; i < kCount; ++i) {
+      MatmulArgs part = args;
+      part.a = args.a.shifted(i * kA), part.b = args.b.shifted(i * kB), part.c = args.c.shifted(i * kC);
+      const auto begin = old.begin() + i * kC;
+      const std::vector<float> before = beta == 0 ? std::vector<float>{} : std::vector<float>(begin, begin + kM * kN);
+      expect_product(part, reference(part, before));
+      expect_same_bits(download(c.slice_rows(i * kC + kM * kN, (i + 1) * kC)),
+                       std::vector<float>(begin + kM * kN, begin + kC), "behind a result");
+    }
+  }
+}
+
 TEST_P(MatmulTest, BitsDoNotDependOnThreads) {
   for (const Size& size : {Size{210, 170, 190}, Size{700, 400, 64}}) {
     std::vector<float> first;

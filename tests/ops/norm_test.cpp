@@ -310,6 +310,10 @@ TEST_P(NormFusionTest, BackwardGivesTheOutputAgainAndDropsItsGradient) {
       expect_same_bits(download(fused.dweight), download(s.backward.dweight), "dweight");
       expect_same_bits(download(fused.y.plain), download(s.forward.y.plain), "y");
       expect_same_bits(download(fused.dropped), dropped(s.backward.dx, 9), "dropped");
+      fused.dropped = fused.sum;
+      norm_backward(ctx_, fused);
+      expect_same_bits(download(fused.sum), dropped(s.backward.dx, 9), "dropped over the sum");
+      expect_same_bits(download(fused.y.plain), download(s.forward.y.plain), "y beside it");
     }
   }
 }

@@ -26,6 +26,7 @@ class GoldenFamily {
   const SafeTensors& file() const { return file_; }
   const Transformer& model() const { return *model_; }
   const Gradients& gradients() const { return *grads_; }
+  KernelOptions& kernels() { return ctx_.kernels; }
   int64_t num_rows() const { return num_rows_; }
   int64_t num_seqs() const { return num_seqs_; }
 

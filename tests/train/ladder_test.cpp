@@ -51,7 +51,7 @@ TEST(LadderRungs, AGpuClimbsFromPlainToEverything) {
 TEST(LadderRungs, OneThingOffLeavesTheRestOn) {
   const LadderRungs rungs = ladder_rungs(RunConfig{}, device_by_name("h100"));
   EXPECT_EQ(rungs.everything, "+ autotuned GEMMs");
-  ASSERT_EQ(rungs.all_but.size(), 6u);
+  ASSERT_EQ(rungs.all_but.size(), 7u);
   for (const Rung& rung : rungs.all_but) EXPECT_EQ(rung.settings.size(), 4u) << rung.name;
   EXPECT_TRUE(has(find(rungs.all_but, "fused AdamW"), "optimizer.fused=false"));
   EXPECT_TRUE(has(find(rungs.all_but, "fused AdamW"), "compile.mode=max-autotune"));
@@ -62,9 +62,11 @@ TEST(LadderRungs, OneThingOffLeavesTheRestOn) {
   EXPECT_TRUE(options.autotune);
   find(rungs.all_but, "GELU in products").adjust(options);
   EXPECT_FALSE(options.kernels.fused_gelu);
+  find(rungs.all_but, "batched weight gradients").adjust(options);
+  EXPECT_FALSE(options.kernels.batched_gradients);
   RunConfig gated;
   gated.model.style = "llama";
-  EXPECT_EQ(ladder_rungs(gated, device_by_name("h100")).all_but.size(), 5u);
+  EXPECT_EQ(ladder_rungs(gated, device_by_name("h100")).all_but.size(), 6u);
 }
 
 TEST(LadderRungs, AnOlderGpuHasFp16AndSaysWhatItLacks) {

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/waiting_gradients.h"
+
+#include <algorithm>
+
+namespace gradmill {
+namespace {
+
+// A library's tiles: with fewer of them than multiprocessors it must split k, and add the parts up.
+bool fills_gpu(const ExecContext& ctx, int64_t rows, int64_t cols) {
+  constexpr int64_t kTile = 128;
+  const auto tiles = [](int64_t size) { return (size + kTile - 1) / kTile; };
+  return tiles(rows) * tiles(cols) >= ctx.device.num_units;
+}
+
+bool are_alike(const MatmulArgs& one, const MatmulArgs& other) {
+  const auto like = [](const TensorView& a, const TensorView& b) {
+    return a.shape == b.shape && a.dtype == b.dtype && a.row_stride == b.row_stride;
+  };
+  return like(one.a, other.a) && like(one.b, other.b) && like(one.c, other.c) && one.transpose_a == other.transpose_a &&
+         one.transpose_b == other.transpose_b && one.alpha == other.alpha && one.beta == other.beta;
+}
+
+// Elements from one tensor to another.
+int64_t distance(const TensorView& from, const TensorView& to) {
+  return (static_cast<std::byte*>(to.data) - static_cast<std::byte*>(from.data)) /
+         static_cast<int64_t>(size_of(from.dtype));
+}
+
+BatchSteps steps_between(const MatmulArgs& one, const MatmulArgs& next) {
+  return {.count = 2, .a = distance(one.a, next.a), .b = distance(one.b, next.b), .c = distance(one.c, next.c)};
+}
+
+// Whether `next` goes on where `batch` ends, and if so makes it part of it.
+bool joins(MatmulArgs& batch, const MatmulArgs& last, const MatmulArgs& next) {
+  BatchSteps steps = steps_between(last, next);
+  if (steps.a <= 0 || steps.b <= 0 || steps.c <= 0) return false;
+  if (batch.batch.count > 1) {
+    steps.count = batch.batch.count;
+    if (steps != batch.batch) return false;
+    ++steps.count;
+  }
+  batch.batch = steps;
+  return true;
+}
+
+template <class Is>
+bool any(const std::vector<MatmulArgs>& products, Is&& is) {
+  return std::any_of(products.begin(), products.end(), is);
+}
+
+}  // namespace
+
+bool WaitingGradients::takes(const ExecContext& ctx, int64_t rows, int64_t cols) {
+  const bool wanted = ctx.kernels.batched_gradients && !ctx.kernels.deterministic;
+  return wanted && ctx.device.kind == DeviceKind::cuda && !fills_gpu(ctx, rows, cols);
+}
+
+void WaitingGradients::settle(ExecContext& ctx, const TensorView& view) {
+  const auto reads = [&](const MatmulArgs& product) {
+    return product.a.data == view.data || product.b.data == view.data;
+  };
+  if (any(products_, reads)) run_products(ctx);
+}
+
+// Blocks come from the last to the first: so do their rooms, like the rest of what they have. All steps of a batch are
+// then in one direction.
+TensorView WaitingGradients::room(ExecContext& ctx, const Shape& shape, DType dtype, std::string_view what) {
+  auto rooms = std::find_if(rooms_.begin(), rooms_.end(), [&](const Rooms& other) { return other.what == what; });
+  if (rooms == rooms_.end()) {
+    rooms_.push_back({std::string(what), ctx.alloc(ctx.saved, {blocks_ * shape[0], shape[1]}, dtype, what), blocks_});
+    rooms = rooms_.end() - 1;
+  }
+  assert(rooms->left > 0 && rooms->all.cols() == shape[1]);
+  --rooms->left;
+  return rooms->all.slice_rows(rooms->left * shape[0], (rooms->left + 1) * shape[0]);
+}
+
+void WaitingGradients::add(ExecContext& ctx, const MatmulArgs& product) {
+  assert(!product.bias.defined() && product.batch.count == 1);
+  const bool waits = takes(ctx, product.c.rows(), product.c.cols()) && ctx.saved.holds(product.a) &&
+                     ctx.saved.holds(product.b);
+  if (!waits) return matmul(ctx, product);
+  // What a weight of two layers collects must stay in order.
+  if (any(products_, [&](const MatmulArgs& other) { return other.c.data == product.c.data; })) run_products(ctx);
+  products_.push_back(product);
+}
+
+void WaitingGradients::run(ExecContext& ctx) {
+  run_products(ctx);
+  add_partial_sums(ctx, sums_);
+  sums_.clear();
+  rooms_.clear();
+}
+
+void WaitingGradients::run_products(ExecContext& ctx) {
+  // Blocks' memory lies in their order, and the backward began with the last.
+  std::reverse(products_.begin(), products_.end());
+  while (!products_.empty()) {
+    MatmulArgs batch = products_.front(), last = batch;
+    std::vector<MatmulArgs> others;
+    for (size_t i = 1; i < products_.size(); ++i) {
+      if (are_alike(products_[i], batch) && joins(batch, last, products_[i])) {
+        last = products_[i];
+      } else {
+        others.push_back(products_[i]);
+      }
+    }
+    matmul(ctx, batch);
+    products_ = std::move(others);
+  }
+}
+
+}  // namespace gradmill

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What waits gives what it would have given at once. On a CPU nothing waits.
+#include "nn/waiting_gradients.h"
+
+#include <cstring>
+
+#include "support/op_test.h"
+
+namespace gradmill::test {
+namespace {
+
+constexpr int64_t kTokens = 50, kOut = 16, kIn = 24;
+
+class WaitingGradientsTest : public OpTest {
+ protected:
+  WaitingGradientsTest() { ctx_.kernels.tf32 = false; }
+
+  TensorView saved(const Shape& shape, uint32_t seed) {
+    const TensorView view = ctx_.alloc(ctx_.saved, shape, dtype(), "saved");
+    const std::vector<float> values = random_values(shape.numel(), seed, 1, dtype());
+    const TensorView from = upload(values, shape, dtype());
+    std::memcpy(view.data, from.data, view.bytes());
+    return view;
+  }
+  MatmulArgs product(uint32_t seed, const TensorView& grad, float beta) {
+    return {.a = saved({kTokens, grad.rows()}, seed),
+            .b = saved({kTokens, grad.cols()}, seed + 1),
+            .c = grad,
+            .transpose_a = true,
+            .beta = beta};
+  }
+  std::vector<float> at_once(const std::vector<MatmulArgs>& products, const TensorView& grads) {
+    for (const MatmulArgs& args : products) matmul(ctx_, args);
+    return download(grads);
+  }
+  std::vector<float> waiting(const std::vector<MatmulArgs>& products, const TensorView& grads) {
+    WaitingGradients queue;
+    for (const MatmulArgs& args : products) queue.add(ctx_, args);
+    queue.run(ctx_);
+    return download(grads);
+  }
+};
+
+// Four blocks from the last to the first, two weights each; the third block has something between its tensors.
+TEST_P(WaitingGradientsTest, AreTheProducts) {
+  for (float beta : {0.0f, 1.0f}) {
+    ctx_.saved.release({});
+    const int64_t size = kOut * kIn;
+    const std::vector<float> old = random_values(8 * size, 77);
+    const TensorView grads = upload(old, {8 * size}, DType::fp32), again = upload(old, {8 * size}, DType::fp32);
+    std::vector<MatmulArgs> products, others;
+    for (int64_t block = 0; block < 4; ++block) {
+      if (block == 2) saved({3, 8}, 5);
+      for (int64_t weight = 0; weight < 2; ++weight) {
+        const Shape shape = weight == 0 ? Shape{kOut, kIn} : Shape{kIn, kOut};
+        const int64_t at = (2 * block + weight) * size;
+        const TensorView c(grads.ptr<float>() + at, DType::fp32, shape);
+        products.insert(products.begin(), product(static_cast<uint32_t>(at), c, beta));
+        others.insert(others.begin(), products.front());
+        others.front().c = TensorView(again.ptr<float>() + at, DType::fp32, shape);
+      }
+    }
+    expect_reduction(waiting(products, grads), at_once(others, again), DType::fp32, kTokens, 1, "gradients");
+  }
+}
+
+// A weight of two layers: the second product adds to the first.
+TEST_P(WaitingGradientsTest, KeepTheOrderOfOneResult) {
+  const TensorView grad = tensor({kOut, kIn}, DType::fp32), again = tensor({kOut, kIn}, DType::fp32);
+  std::vector<MatmulArgs> products = {product(1, grad, 0), product(5, grad, 1)};
+  const std::vector<float> result = waiting(products, grad);
+  for (MatmulArgs& args : products) args.c = again;
+  expect_reduction(result, at_once(products, again), DType::fp32, 2 * kTokens, 1, "gradient");
+}
+
+// Rooms of one name lie side by side, the first of them last, and are new after a run.
+TEST_P(WaitingGradientsTest, RoomsFollowTheBlocks) {
+  WaitingGradients queue;
+  queue.expect_blocks(3);
+  for (int turn = 0; turn < 2; ++turn) {
+    const ArenaScope scope(ctx_.saved);
+    const TensorView first = queue.room(ctx_, {kTokens, kIn}, dtype(), "n");
+    const TensorView other = queue.room(ctx_, {kTokens, kOut}, dtype(), "hidden");
+    const TensorView second = queue.room(ctx_, {kTokens, kIn}, dtype(), "n");
+    EXPECT_EQ(second.shifted(kTokens * kIn).data, first.data);
+    EXPECT_NE(other.data, first.data);
+    EXPECT_TRUE(ctx_.saved.holds(second) && ctx_.saved.holds(other));
+    queue.run(ctx_);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, WaitingGradientsTest, testing::ValuesIn(all_cases()), case_name);
+
+}  // namespace
+}  // namespace gradmill::test
