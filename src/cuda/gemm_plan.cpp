@@ -22,9 +22,9 @@ cudaDataType_t data_type(DType dtype) {
 LtLayout make_layout(const CublasLt& library, DType dtype, int64_t rows, int64_t cols, int64_t stride, int64_t count,
                      int64_t step) {
   cublasLtMatrixLayout_t raw = nullptr;
-  library.check(library.layout_create(&raw, data_type(dtype), static_cast<uint64_t>(cols), static_cast<uint64_t>(rows),
-                                      stride),
-                "describing a matrix");
+  library.check(
+      library.layout_create(&raw, data_type(dtype), static_cast<uint64_t>(cols), static_cast<uint64_t>(rows), stride),
+      "describing a matrix");
   LtLayout layout(raw, library.layout_destroy);
   if (count == 1) return layout;
   const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, const auto& value) {

@@ -66,8 +66,7 @@ void Linear::backward_weight(Pass& pass, const Operand& x, const TensorView& dy)
   if (adapter_.on()) adapter_.backward_weight(pass, x.plain, dz);
   const auto target = pass.grads->write(weight_);
   if (!target.grad.defined()) return;
-  pass.waiting.add(pass.ctx,
-                   {.a = dy, .b = x.plain, .c = target.grad, .transpose_a = true, .beta = target.beta});
+  pass.waiting.add(pass.ctx, {.a = dy, .b = x.plain, .c = target.grad, .transpose_a = true, .beta = target.beta});
 }
 
 TensorView Linear::input_again(Pass& pass, const Shape& shape, std::string_view what) const {

@@ -78,8 +78,8 @@ TensorView WaitingGradients::room(ExecContext& ctx, const Shape& shape, DType dt
 
 void WaitingGradients::add(ExecContext& ctx, const MatmulArgs& product) {
   assert(!product.bias.defined() && product.batch.count == 1);
-  const bool waits = takes(ctx, product.c.rows(), product.c.cols()) && ctx.saved.holds(product.a) &&
-                     ctx.saved.holds(product.b);
+  const bool waits =
+      takes(ctx, product.c.rows(), product.c.cols()) && ctx.saved.holds(product.a) && ctx.saved.holds(product.b);
   if (!waits) return matmul(ctx, product);
   // What a weight of two layers collects must stay in order.
   if (any(products_, [&](const MatmulArgs& other) { return other.c.data == product.c.data; })) run_products(ctx);

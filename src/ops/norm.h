@@ -59,8 +59,8 @@ struct NormGradArgs {
 };
 void norm_backward(ExecContext& ctx, const NormGradArgs& args);
 
-// `partials` (planes, chunks, C) fp32 holds each row chunk's part of dweight, dbias and, on CUDA, dbranch_bias, up to the
-// last that is wanted.
+// `partials` (planes, chunks, C) fp32 holds each row chunk's part of dweight, dbias and, on CUDA, dbranch_bias, up to
+// the last that is wanted.
 template <Device D, class T>
 void norm_forward(ExecContext& ctx, const NormArgs& args);
 template <Device D, class T>

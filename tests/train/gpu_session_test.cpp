@@ -179,6 +179,44 @@ TEST_P(GpuSession, Bf16StaysNearFp32) {
   }
 }
 
+// A character model that takes all the ways at once: products that wait, gradients over activations, products with a
+// GELU, short attention, a padded head. The same gradients as without waiting, and about the same with the GELU apart.
+TEST_P(GpuSession, BatchedGradientsAreTheSingleOnes) {
+  if (GetParam() != "gpt2") GTEST_SKIP() << "one style is enough";
+  RunConfig config = small_config();
+  config.model.layers = 7;
+  config.model.width = 384;
+  config.model.heads = config.model.kv_heads = 6;
+  config.model.context = 128;
+  config.model.dropout = 0.2;
+  config.model.bias = false;
+  config.training.batch_size = 48;
+  config.machine.dtype = "bf16";
+  const Transformer model(model_spec(config, kVocab));
+  const std::vector<int32_t> ids = text();
+  const auto gradients = [&](const char* policy, auto&& adjust) {
+    RunConfig with_policy = config;
+    with_policy.machine.save_policy = policy;
+    SessionOptions options = session_options(with_policy);
+    adjust(options.kernels);
+    Session session(model, options);
+    TrainLoader loader(ids, loader_options(with_policy));
+    const StepBatch batch = loader.next();
+    session.begin_step(0, 0.0f, batch.num_targets);
+    for (const MicroBatch& micro : batch.micro) session.train_micro(micro);
+    session.end_step();
+    return session.read(session.gradients().flat());
+  };
+  const auto as_it_is = [](KernelOptions&) {};
+  const std::vector<float> single =
+      gradients("none", [](KernelOptions& kernels) { kernels.batched_gradients = false; });
+  expect_close(gradients("none", as_it_is), single, 1e-4, "all at once");
+  expect_close(gradients("cheap", as_it_is), single, 1e-4, "a few at a time");
+  const std::vector<float> apart =
+      gradients("none", [](KernelOptions& kernels) { kernels.batched_gradients = kernels.fused_gelu = false; });
+  expect_close(single, apart, 3e-2, "GELU apart");
+}
+
 TEST_P(GpuSession, MemoryDoesNotGrow) {
   RunConfig config = small_config();
   config.machine.dtype = "bf16";
