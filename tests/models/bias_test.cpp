@@ -27,7 +27,7 @@ MicroBatch random_batch() {
   for (size_t row = 0; row < rows; ++row) {
     const bool used = row < kSeqs * kContext;
     batch.tokens[row] = static_cast<int32_t>((values[row] + 1) * 0.5f * (kVocab - 1));
-    batch.targets[row] = used ? (7 * batch.tokens[row] + 3) % kVocab : -100;
+    batch.targets[row] = used ? static_cast<int32_t>((7 * batch.tokens[row] + 3) % kVocab) : -100;
     batch.positions[row] = static_cast<int32_t>(row % kContext);
   }
   for (int64_t seq = 0; seq <= kSeqs; ++seq) batch.cu_seqlens.push_back(static_cast<int32_t>(seq * kContext));
