@@ -9,9 +9,10 @@
 namespace gradmill::cuda {
 namespace {
 
-uint16_t alignment_of(const TensorView& view) {
+// Of a tensor, and of those of its batch, each `step` elements further.
+uint16_t alignment_of(const TensorView& view, int64_t step = 0) {
   if (!view.defined()) return 0;
-  const auto address = reinterpret_cast<uintptr_t>(view.data);
+  const auto address = reinterpret_cast<uintptr_t>(view.data) | static_cast<uintptr_t>(step) * size_of(view.dtype);
   return static_cast<uint16_t>(1u << std::min(std::countr_zero(address), 8));
 }
 
@@ -33,8 +34,9 @@ GemmProblem problem_of(const GemmCall& call, int compute_capability) {
   problem.bias = call.bias.defined();
   problem.tf32 = call.tf32 && call.a.dtype == DType::fp32 && compute_capability >= 80;
   problem.deterministic = call.deterministic;
-  problem.alignment = {alignment_of(call.a), alignment_of(call.b), alignment_of(call.c), alignment_of(call.bias), 0};
   problem.batch = call.batch;
+  problem.alignment = {alignment_of(call.a, call.batch.a), alignment_of(call.b, call.batch.b),
+                       alignment_of(call.c, call.batch.c), alignment_of(call.bias), 0};
   problem.epilogue = call.epilogue;
   if (problem.epilogue != GemmEpilogue::none) {
     problem.sums_follow = call.sums_follow;
