@@ -114,7 +114,11 @@ TEST_P(NormTest, InPlace) {
     const std::vector<float> y = download(s.forward.y.plain), sum = download(s.forward.sum);
     const std::vector<float> dx = download(s.backward.dx);
 
-    NormGradArgs over_dy = s.backward, over_residual = s.backward;
+    NormGradArgs over_dy = s.backward, over_residual = s.backward, over_sum = s.backward;
+    over_sum.dresidual = upload(download(s.backward.dresidual), shape, dtype());
+    over_sum.dx = over_sum.sum = upload(sum, shape, dtype());
+    norm_backward(ctx_, over_sum);
+    expect_same_bits(download(over_sum.dx), dx, "dx over the sum");
     over_dy.dx = over_dy.dy = upload(download(s.backward.dy), shape, dtype());
     norm_backward(ctx_, over_dy);
     expect_same_bits(download(over_dy.dx), dx, "dx over dy");
