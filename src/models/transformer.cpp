@@ -220,15 +220,12 @@ void Transformer::backward(Pass& pass, const ModelInputs& inputs, const Activati
   const size_t lowest = lowest_trained_block(*pass.grads);
   if (lowest == blocks_.size() && !final_norm_.wants(*pass.grads)) return;
   if (spec_.final_norm) {
-    const TensorView dx = grad.next(kept.drop, kept.x);
-    grad.branch = final_norm_.backward(pass, {.sum = kept.x,
-                                              .stats = kept.stats,
-                                              .dy = grad.dx,
-                                              .dx = dx,
-                                              .drop = kept.drop,
-                                              .branch_bias = blocks_.back().last_bias(),
-                                              .waits = true});
-    grad.dx = dx;
+    grad.pass_norm(pass, final_norm_,
+                   {.sum = kept.x,
+                    .stats = kept.stats,
+                    .dy = grad.dx,
+                    .drop = kept.drop,
+                    .branch_bias = blocks_.back().last_bias()});
   }
   const ArenaScope scratch(pass.ctx.scratch);
   if (relative_.defined()) relative_.begin_backward(pass);

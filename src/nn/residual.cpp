@@ -4,6 +4,13 @@
 
 namespace gradmill {
 
+void StreamGrad::pass_norm(Pass& pass, const Norm& norm, Norm::Backward call, bool in_place) {
+  call.dx = call.drop.on || in_place ? dx : call.sum;
+  call.waits = true;
+  branch = norm.backward(pass, call);
+  dx = call.dx;
+}
+
 Block::Block(ParamTable& params, const Options& options)
     : placement_(options.placement), dropout_(options.dropout), dropout_site_(options.dropout_site) {
   const auto make_norm = [&](std::string_view name) {
@@ -109,17 +116,15 @@ void Block::backward_mlp(Pass& pass, const BlockSaved& saved, StreamGrad& grad) 
   const bool rebuilds = !saved.n2.defined() && mlp_.up().reads_input(pass);
   const TensorView again = rebuilds ? mlp_.up().input_again(pass, saved.mid.shape, "norm2 again") : TensorView{};
   // Without norm1 nothing moves the gradient on from `mid`, which may end with this backward.
-  const TensorView dmid = norm1_.defined() ? grad.next(drop(pass, 0), saved.mid) : grad.dx;
-  grad.branch = norm2_.backward(pass, {.sum = saved.mid,
-                                       .stats = saved.stats2,
-                                       .dy = dn2,
-                                       .dresidual = grad.dx,
-                                       .dx = dmid,
-                                       .y = again,
-                                       .drop = drop(pass, 0),
-                                       .branch_bias = out_norm1_.defined() ? kNoParam : attention_.out().bias(),
-                                       .waits = true});
-  grad.dx = dmid;
+  grad.pass_norm(pass, norm2_,
+                 {.sum = saved.mid,
+                  .stats = saved.stats2,
+                  .dy = dn2,
+                  .dresidual = grad.dx,
+                  .y = again,
+                  .drop = drop(pass, 0),
+                  .branch_bias = out_norm1_.defined() ? kNoParam : attention_.out().bias()},
+                 !norm1_.defined());
   mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n2), dgate_up);
 }
 
@@ -143,17 +148,14 @@ void Block::backward_attention(Pass& pass, const BlockSaved& saved, StreamGrad& 
   const TensorView dqkv = attention_.backward(pass, saved.attention, dbranch, dn1);
   const bool rebuilds = !saved.n1.defined() && attention_.qkv().reads_input(pass);
   const TensorView again = rebuilds ? attention_.input_again(pass, saved.x.shape, "norm1 again") : TensorView{};
-  const TensorView dx = grad.next(saved.drop, saved.x);
-  grad.branch = norm1_.backward(pass, {.sum = saved.x,
-                                       .stats = saved.stats1,
-                                       .dy = dn1,
-                                       .dresidual = grad.dx,
-                                       .dx = dx,
-                                       .y = again,
-                                       .drop = saved.drop,
-                                       .branch_bias = bias_before,
-                                       .waits = true});
-  grad.dx = dx;
+  grad.pass_norm(pass, norm1_,
+                 {.sum = saved.x,
+                  .stats = saved.stats1,
+                  .dy = dn1,
+                  .dresidual = grad.dx,
+                  .y = again,
+                  .drop = saved.drop,
+                  .branch_bias = bias_before});
   attention_.qkv().backward_weight(pass, Operand(again.defined() ? again : saved.n1), dqkv);
 }
 

@@ -25,9 +25,10 @@ struct StreamGrad {
   TensorView dx;      // (N, C)
   TensorView branch;  // (N, C) dx, or drop(dx)
 
-  // Where a norm's backward puts dx: over its sum, so that what dx was stays as it is for products that wait (see
-  // WaitingGradients); or, if drop(dx) goes there, in place.
-  const TensorView& next(const Drop& drop, const TensorView& sum) const { return drop.on ? dx : sum; }
+  // Through a norm whose sum the stream was; `call` without dx and waits. dx goes over the sum, so that what it was
+  // stays as it is for products that wait (see WaitingGradients); or, if drop(dx) goes there or `in_place`, stays where
+  // it is.
+  void pass_norm(Pass& pass, const Norm& norm, Norm::Backward call, bool in_place = false);
 };
 
 // Room for a stream that no slot keeps, shared by all blocks of a pass.

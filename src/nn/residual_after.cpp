@@ -22,14 +22,9 @@ void Block::forward_after(Pass& pass, const TensorView& delta, const TensorView&
 void Block::backward_after(Pass& pass, const BlockSaved& saved, StreamGrad& grad) const {
   const auto norm_backward = [&](const Norm& norm, const TensorView& sum, const NormStats& stats, const TensorView& y,
                                  const Drop& dropped, const Linear& branch_end) {
-    grad.branch = norm.backward(pass, {.sum = sum,
-                                       .stats = stats,
-                                       .dy = grad.dx,
-                                       .dx = grad.dx,
-                                       .y = y,
-                                       .drop = dropped,
-                                       .branch_bias = branch_end.bias(),
-                                       .waits = true});
+    grad.pass_norm(
+        pass, norm,
+        {.sum = sum, .stats = stats, .dy = grad.dx, .y = y, .drop = dropped, .branch_bias = branch_end.bias()}, true);
   };
   norm_backward(norm2_, saved.end, saved.stats2, {}, drop(pass, 1), mlp_.down());
   const TensorView dgate_up = mlp_.backward(pass, saved.mlp, grad.branch, grad.dx, 1);
