@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/rng.h"
 #include "core/step_scalars.h"
 
 namespace gradmill::cuda {
@@ -19,7 +20,7 @@ __device__ inline uint4 philox(uint64_t seed, uint4 c) {
   constexpr uint32_t kMul0 = 0xD2511F53u, kMul1 = 0xCD9E8D57u, kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
   auto key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
 #pragma unroll
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
     const uint64_t product0 = multiply_wide(kMul0, c.x), product1 = multiply_wide(kMul1, c.z);
     c = make_uint4(static_cast<uint32_t>(product1 >> 32) ^ c.y ^ key0, static_cast<uint32_t>(product1),
                    static_cast<uint32_t>(product0 >> 32) ^ c.w ^ key1, static_cast<uint32_t>(product0));

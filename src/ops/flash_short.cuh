@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What attention kernels for short sequences share: the way of results to memory, and dropout's random words, cheaper
-// where a kernel asks for many rows and blocks of columns. Of Philox's ten rounds the first two, and half of the third,
-// depend on the row alone or on the block alone: computed once for each, they leave 15 wide products of 20 for a pair
-// of them.
+// where a kernel asks for many rows and blocks of columns. Of Philox's seven rounds the first two, and half of the
+// third, depend on the row alone or on the block alone: computed once for each, they leave 9 wide products of 14 for a
+// pair of them.
 #pragma once
 
 #include "cuda/mma.cuh"
@@ -107,7 +107,7 @@ __device__ inline uint4 philox_words(const Dropout& rule, uint2 row, uint4 block
   const uint64_t product = cuda::multiply_wide(PhiloxRounds::kMul1, row.x ^ block.x);
   uint4 c = make_uint4(PhiloxRounds::high(product) ^ block.y, PhiloxRounds::low(product), block.z ^ row.y, block.w);
 #pragma unroll
-  for (uint32_t round = 3; round < 10; ++round) {
+  for (uint32_t round = 3; round < uint32_t{kPhiloxRounds}; ++round) {
     const uint64_t product0 = cuda::multiply_wide(PhiloxRounds::kMul0, c.x);
     const uint64_t product1 = cuda::multiply_wide(PhiloxRounds::kMul1, c.z);
     c = make_uint4(PhiloxRounds::high(product1) ^ c.y ^ rounds.first_key(round), PhiloxRounds::low(product1),
