@@ -22,6 +22,15 @@ __device__ inline void barrier_init_done() { asm volatile("fence.mbarrier_init.r
 __device__ inline void barrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
+// At the barrier that the cluster's block `rank` has at this address.
+__device__ inline void barrier_arrive_at(uint32_t barrier, int rank) {
+  asm volatile(
+      "{.reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];}" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
+}
 // Arrives, and says how many bytes copies will bring before the phase ends.
 __device__ inline void barrier_expect(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
@@ -47,6 +56,15 @@ __device__ inline void copy_tile(uint32_t to, const CUtensorMap& map, int column
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
           to),
       "l"(&map), "r"(column), "r"(row), "r"(barrier)
+      : "memory");
+}
+// The same to all blocks of the cluster that `blocks` has a bit for, at the same address; each one's barrier is told.
+__device__ inline void copy_tile_to(uint16_t blocks, uint32_t to, const CUtensorMap& map, int column, int row,
+                                    uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+      "l"(&map), "r"(column), "r"(row), "r"(barrier), "h"(blocks)
       : "memory");
 }
 // Contiguous bytes, a multiple of 16.

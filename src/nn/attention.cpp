@@ -94,7 +94,7 @@ void SelfAttention::extend_cache(Pass& pass, const KvCache& cache, AttentionArgs
   args.v = cache.v;
 }
 
-void SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const {
+MatmulArgs SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const {
   const NameScope scope(pass.ctx, "attention");
   const int64_t rows = x.plain.rows();
   saved.qkv = pass.slot(Slot::qkv, {rows, qkv_.out()}, pass.weights.dtype(), "qkv");
@@ -113,8 +113,9 @@ void SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved,
   if (out_.needs_output() && pass.training()) {
     saved.projected = pass.slot(Slot::attended, y.shape, y.dtype, "projected");
   }
-  out_.forward(pass, Operand(saved.out), y, saved.projected);
+  const MatmulArgs left = out_.forward_but_product(pass, Operand(saved.out), y, saved.projected);
   if (!pass.policy.keeps(Slot::rotated)) saved.rotated = {};
+  return left;
 }
 
 AttentionGradArgs SelfAttention::gradient_args(Pass& pass, const AttentionSaved& saved, const TensorView& dout,
@@ -137,8 +138,8 @@ TensorView SelfAttention::input_again(Pass& pass, const Shape& shape, std::strin
   return may_write_over_qkv() ? qkv_.input_again(pass, shape, what) : pass.scratch(shape, what);
 }
 
-TensorView SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const TensorView& dy, const TensorView& dx,
-                                   float beta) const {
+FirstLayerGrad SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const TensorView& dy,
+                                       const TensorView& dx, float beta) const {
   const NameScope name(pass.ctx, "attention");
   const TensorView room = pass.scratch(kept.qkv.shape, "d qkv");
   const ArenaScope scope(pass.ctx.scratch);
@@ -168,9 +169,10 @@ TensorView SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const
   }
   qkv_.backward_bias(pass, dqkv);
   qkv_.backward_magnitude(pass, saved.qkv, dqkv, dqkv);
-  if (beta != 0) pass.waiting.settle(pass.ctx, dx);
+  if (beta == 0) return {dqkv, qkv_.backward_input_but_product(pass, dqkv, dx)};
+  pass.waiting.settle(pass.ctx, dx);
   qkv_.backward_input(pass, dqkv, dx, beta);
-  return dqkv;
+  return {dqkv, {}};
 }
 
 }  // namespace gradmill

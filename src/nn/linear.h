@@ -9,8 +9,22 @@
 #include "core/operand.h"
 #include "nn/adapter.h"
 #include "nn/pass.h"
+#include "ops/matmul.h"
 
 namespace gradmill {
+
+// Products are left to the norm behind them, which may do both at once (see ops/norm.h): without c there is none.
+inline void finish_product(ExecContext& ctx, MatmulArgs& left) {
+  if (left.c.defined()) matmul(ctx, left);
+  left = {};
+}
+
+// What a branch's backward leaves to do: the weight's gradient of its first layer, for which the caller has x, and the
+// product that makes the gradient of x.
+struct FirstLayerGrad {
+  TensorView dy;
+  MatmulArgs left;  // of dy; makes dx if it has a c
+};
 
 class Linear {
  public:
@@ -45,12 +59,16 @@ class Linear {
 
   // `kept` (like y, or undefined) gets the output too; only where needs_output().
   void forward(Pass& pass, const Operand& x, const TensorView& y, const TensorView& kept = {}) const;
+  // The same, or the product that is left to do.
+  [[nodiscard]] MatmulArgs forward_but_product(Pass& pass, const Operand& x, const TensorView& y,
+                                               const TensorView& kept = {}) const;
   // Returns what takes dy's place in the other parts of the backward (but in backward_bias): dy itself, or with
   // needs_output() `dz`, which may lie in y's or dy's memory. y is the forward's output.
   TensorView backward_magnitude(Pass& pass, const TensorView& y, const TensorView& dy, const TensorView& dz) const;
   // The backward in parts, for callers that make x again on the way: dx = dy · W + beta * dx, and what the parameters
   // collect.
   void backward_input(Pass& pass, const TensorView& dy, const TensorView& dx, float beta = 0) const;
+  [[nodiscard]] MatmulArgs backward_input_but_product(Pass& pass, const TensorView& dy, const TensorView& dx) const;
   void backward_weight(Pass& pass, const Operand& x, const TensorView& dy) const;
   // Room for an x that is made again for backward_weight: until the caller's scope ends, or pass.waiting has run.
   TensorView input_again(Pass& pass, const Shape& shape, std::string_view what) const;

@@ -43,16 +43,16 @@ void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const {
   activation_forward(pass.ctx, {.kind = options_.activation, .x = saved.gate_up, .y = Operand(saved.hidden)});
 }
 
-void Mlp::forward_down(Pass& pass, MlpSaved& saved, const TensorView& y) const {
+MatmulArgs Mlp::forward_down(Pass& pass, MlpSaved& saved, const TensorView& y) const {
   const NameScope scope(pass.ctx, "mlp");
   if (down_.needs_output() && pass.policy.keeps(Slot::gate_up)) {
     saved.out = pass.slot(Slot::gate_up, y.shape, y.dtype, "mlp out");
   }
-  down_.forward(pass, Operand(saved.hidden), y, saved.out);
+  return down_.forward_but_product(pass, Operand(saved.hidden), y, saved.out);
 }
 
-TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx,
-                         float beta) const {
+FirstLayerGrad Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx,
+                             float beta) const {
   const NameScope name(pass.ctx, "mlp");
   const bool gated = is_gated(options_.activation);
   const Shape shape{dy.rows(), options_.hidden};
@@ -96,9 +96,10 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy
   if (rebuilds) hidden = again;
   down_.backward_weight(pass, Operand(hidden), dout);
   const TensorView dprojected = up_.backward_magnitude(pass, saved.gate_up, dgate_up, dgate_up);
-  if (beta != 0) pass.waiting.settle(pass.ctx, dx);
+  if (beta == 0) return {dprojected, up_.backward_input_but_product(pass, dprojected, dx)};
+  pass.waiting.settle(pass.ctx, dx);
   up_.backward_input(pass, dprojected, dx, beta);
-  return dprojected;
+  return {dprojected, {}};
 }
 
 }  // namespace gradmill

@@ -30,37 +30,43 @@ Block::Block(ParamTable& params, const Options& options)
 
 // The stream's sum, its norm, and attention of it in `delta`. A stream without delta (the first block's, or a rerun's)
 // is its own sum: its owner keeps it alive.
-void Block::forward_attention(Pass& pass, const Stream& stream, const TensorView& delta, BlockSaved& saved) const {
+MatmulArgs Block::forward_attention(Pass& pass, const Stream& stream, const TensorView& delta,
+                                    BlockSaved& saved) const {
   const TensorView& x = stream.x.plain;
   saved.x = stream.delta.defined() ? pass.slot(Slot::x, x.shape, x.dtype, "x") : x;
   if (norm1_.defined()) {
     saved.n1 = pass.slot(Slot::norm1, x.shape, x.dtype, "norm1");
     saved.stats1 = norm1_.alloc_stats(pass, Slot::stats1, x.rows());
     norm1_.forward(pass, x, stream.delta, stream.drop, stream.delta.defined() ? saved.x : TensorView{}, saved.stats1,
-                   Operand(saved.n1));
+                   Operand(saved.n1), stream.product);
   }
   const Operand input(norm1_.defined() ? saved.n1 : saved.x);
   if (!out_norm1_.defined()) return attention_.forward(pass, input, saved.attention, delta);
   saved.branch1 = pass.slot(Slot::branch1, x.shape, x.dtype, "attention output");
   saved.branch_stats1 = out_norm1_.alloc_stats(pass, Slot::branch1, x.rows());
-  attention_.forward(pass, input, saved.attention, saved.branch1);
+  MatmulArgs left = attention_.forward(pass, input, saved.attention, saved.branch1);
+  finish_product(pass.ctx, left);
   out_norm1_.forward(pass, saved.branch1, {}, {}, {}, saved.branch_stats1, Operand(delta));
+  return {};
 }
 
-void Block::forward_norm2(Pass& pass, const TensorView& delta, const TensorView& mid, BlockSaved& saved) const {
+void Block::forward_norm2(Pass& pass, const TensorView& delta, const MatmulArgs& product, const TensorView& mid,
+                          BlockSaved& saved) const {
   saved.mid = mid;
   saved.n2 = pass.slot(Slot::norm2, mid.shape, mid.dtype, "norm2");
   saved.stats2 = norm2_.alloc_stats(pass, Slot::stats2, mid.rows());
-  norm2_.forward(pass, saved.x, delta, drop(pass, 0), mid, saved.stats2, Operand(saved.n2));
+  norm2_.forward(pass, saved.x, delta, drop(pass, 0), mid, saved.stats2, Operand(saved.n2), product);
 }
 
-void Block::forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved) const {
+MatmulArgs Block::forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved) const {
   mlp_.forward_hidden(pass, Operand(saved.n2), saved.mlp);
   if (!out_norm2_.defined()) return mlp_.forward_down(pass, saved.mlp, delta);
   saved.branch2 = pass.slot(Slot::branch2, saved.mid.shape, saved.mid.dtype, "mlp output");
   saved.branch_stats2 = out_norm2_.alloc_stats(pass, Slot::branch2, saved.mid.rows());
-  mlp_.forward_down(pass, saved.mlp, saved.branch2);
+  MatmulArgs left = mlp_.forward_down(pass, saved.mlp, saved.branch2);
+  finish_product(pass.ctx, left);
   out_norm2_.forward(pass, saved.branch2, {}, {}, {}, saved.branch_stats2, Operand(delta));
+  return {};
 }
 
 void Block::forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, BlockSaved& saved) const {
@@ -71,15 +77,16 @@ void Block::forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, Bl
     const TensorView y =
         pass.policy.keeps(Slot::x) ? pass.slot(Slot::x, shape, saved.x.dtype, "block output") : buffers.x;
     forward_after(pass, buffers.delta, y, saved);
-    stream = {Operand(y), {}, {}};
+    stream = {Operand(y), {}, {}, {}};
   } else {
     saved.drop = stream.drop;
-    forward_attention(pass, stream, buffers.delta, saved);
+    const MatmulArgs left = forward_attention(pass, stream, buffers.delta, saved);
     const TensorView mid =
         pass.policy.keeps(Slot::mid) ? pass.slot(Slot::mid, saved.x.shape, saved.x.dtype, "mid") : buffers.x;
-    forward_norm2(pass, buffers.delta, mid, saved);
-    forward_mlp(pass, buffers.delta, saved);
-    stream = {Operand(mid), buffers.delta, drop(pass, 1)};
+    forward_norm2(pass, buffers.delta, left, mid, saved);
+    stream = {Operand(mid), buffers.delta, drop(pass, 1), forward_mlp(pass, buffers.delta, saved)};
+    // What it reads must be there until the next norm.
+    if (!pass.policy.keeps(Slot::hidden)) finish_product(pass.ctx, stream.product);
   }
   if (!pass.policy.keeps(Slot::norm1)) saved.n1 = {};
   if (!pass.policy.keeps(Slot::norm2)) saved.n2 = {};
@@ -91,9 +98,9 @@ void Block::rerun(Pass& pass, BlockSaved& saved) const {
   if (placement_ == NormPlacement::after) {
     return forward_after(pass, delta, pass.scratch(saved.x.shape, "block output again"), saved);
   }
-  forward_attention(pass, {Operand(saved.x), {}, {}}, delta, saved);
-  forward_norm2(pass, delta, pass.scratch(saved.x.shape, "mid again"), saved);
-  if (out_norm2_.defined()) return forward_mlp(pass, delta, saved);
+  const MatmulArgs left = forward_attention(pass, {Operand(saved.x), {}, {}, {}}, delta, saved);
+  forward_norm2(pass, delta, left, pass.scratch(saved.x.shape, "mid again"), saved);
+  if (out_norm2_.defined()) return (void)forward_mlp(pass, delta, saved);
   mlp_.forward_hidden(pass, Operand(saved.n2), saved.mlp);
 }
 
@@ -110,7 +117,7 @@ void Block::backward_mlp(Pass& pass, const BlockSaved& saved, StreamGrad& grad) 
                                .waits = true});
   }
   const TensorView dn2 = pass.scratch(grad.dx.shape, "d norm2");
-  const TensorView dgate_up = mlp_.backward(pass, saved.mlp, dbranch, dn2);
+  const FirstLayerGrad up = mlp_.backward(pass, saved.mlp, dbranch, dn2);
   // A norm's backward reads what its output is made of: it can write that again, and the weight's gradient waits for
   // it.
   const bool rebuilds = !saved.n2.defined() && mlp_.up().reads_input(pass);
@@ -120,12 +127,13 @@ void Block::backward_mlp(Pass& pass, const BlockSaved& saved, StreamGrad& grad) 
                  {.sum = saved.mid,
                   .stats = saved.stats2,
                   .dy = dn2,
+                  .product = up.left,
                   .dresidual = grad.dx,
                   .y = again,
                   .drop = drop(pass, 0),
                   .branch_bias = out_norm1_.defined() ? kNoParam : attention_.out().bias()},
                  !norm1_.defined());
-  mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n2), dgate_up);
+  mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n2), up.dy);
 }
 
 void Block::backward_attention(Pass& pass, const BlockSaved& saved, StreamGrad& grad, ParamId bias_before) const {
@@ -141,22 +149,23 @@ void Block::backward_attention(Pass& pass, const BlockSaved& saved, StreamGrad& 
                                .waits = true});
   }
   if (!norm1_.defined()) {
-    const TensorView dqkv = attention_.backward(pass, saved.attention, dbranch, grad.dx, 1);
-    return attention_.qkv().backward_weight(pass, Operand(saved.x), dqkv);
+    const FirstLayerGrad qkv = attention_.backward(pass, saved.attention, dbranch, grad.dx, 1);
+    return attention_.qkv().backward_weight(pass, Operand(saved.x), qkv.dy);
   }
   const TensorView dn1 = pass.scratch(grad.dx.shape, "d norm1");
-  const TensorView dqkv = attention_.backward(pass, saved.attention, dbranch, dn1);
+  const FirstLayerGrad qkv = attention_.backward(pass, saved.attention, dbranch, dn1);
   const bool rebuilds = !saved.n1.defined() && attention_.qkv().reads_input(pass);
   const TensorView again = rebuilds ? attention_.input_again(pass, saved.x.shape, "norm1 again") : TensorView{};
   grad.pass_norm(pass, norm1_,
                  {.sum = saved.x,
                   .stats = saved.stats1,
                   .dy = dn1,
+                  .product = qkv.left,
                   .dresidual = grad.dx,
                   .y = again,
                   .drop = saved.drop,
                   .branch_bias = bias_before});
-  attention_.qkv().backward_weight(pass, Operand(again.defined() ? again : saved.n1), dqkv);
+  attention_.qkv().backward_weight(pass, Operand(again.defined() ? again : saved.n1), qkv.dy);
 }
 
 void Block::backward(Pass& pass, const BlockSaved& kept, StreamGrad& grad, ParamId bias_before) const {

@@ -4,6 +4,7 @@
 
 #include "ops/bias_grad.h"
 #include "ops/dropout.h"
+#include "ops/matmul_norm_hopper.h"
 #include "ops/row_chunks.h"
 
 namespace gradmill {
@@ -22,10 +23,45 @@ void validate(const NormArgs& args) {
   (void)args;
 }
 
+// Whether the product that makes the norm's input can be one kernel with it. On paper it is two ops, whose scratch is
+// no smaller.
+template <class Args>
+bool joins_product(const ExecContext& ctx, const Args& args) {
+  if constexpr (kHasCuda) {
+    return !ctx.dry && ctx.device.kind == DeviceKind::cuda && ctx.kernels.norms_in_products &&
+           hopper_supports(ctx, args.product, args);
+  }
+  return false;
+}
+
+// `tensors` of the norm's size that are read and written beside the product's operands.
+OpCost joined_cost(const MatmulArgs& product, double tensors) {
+  return {.flops = 2 * double(product.c.numel()) * double(product.a.cols()),
+          .bytes = double(product.a.bytes() + product.b.bytes()) + tensors * double(product.c.bytes()),
+          .matrix = true};
+}
+
+// run<T>() as an op of the GPU.
+template <class Run>
+void run_joined(ExecContext& ctx, std::string_view name, const MatmulArgs& product, double tensors, Run&& run) {
+  run_op(ctx, product_name(ctx, name, product), product.c.dtype, FloatTypes{}, joined_cost(product, tensors),
+         [&]<Device D, class T>() {
+           if constexpr (D == Device::cuda && !std::is_same_v<T, float>) run.template operator()<T>();
+         });
+}
+
 }  // namespace
 
 void norm_forward(ExecContext& ctx, const NormArgs& args) {
   validate(args);
+  if (args.product.c.defined()) {
+    assert(args.product.c.data == args.delta.data);
+    if (joins_product(ctx, args)) {
+      return run_joined(ctx, "matmul_norm", args.product, 3,
+                        [&]<class T>() { hopper_matmul_norm<T>(ctx, args.product, args); });
+    }
+    matmul(ctx, args.product);
+  }
   if (args.dropout && !in_one_pass(ctx)) {
     dropout(ctx, {.x = args.delta, .y = args.delta, .site = args.dropout_site});
   }
@@ -46,7 +82,8 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args) {
   assert(args.dy.shape == args.sum.shape && args.dx.shape == args.sum.shape);
   assert(args.mean.defined() == (args.kind == NormKind::layer));
   assert(!args.y.rows.defined() && !args.y.cols.defined());
-  const bool in_one = in_one_pass(ctx);
+  const bool in_one = in_one_pass(ctx), joined = args.product.c.defined() && joins_product(ctx, args);
+  if (args.product.c.defined() && !joined) matmul(ctx, args.product);
   if (args.y.plain.defined() && !in_one) {
     norm_rebuild(ctx, {.kind = args.kind,
                        .x = args.sum,
@@ -64,6 +101,16 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args) {
     const int64_t planes = in_one && branch ? 3 : args.dbias.defined() ? 2 : 1;
     const TensorView partials = ctx.alloc(in_one && args.later ? ctx.saved : ctx.scratch,
                                           {planes, chunks.count, args.sum.cols()}, DType::fp32, "norm partials");
+    if (joined) {
+      const double tensors = 2 + args.dresidual.defined() + args.y.plain.defined() + args.dropped.defined();
+      return run_joined(ctx, "matmul_norm_backward", args.product, tensors, [&]<class T>() {
+        const TensorView first(partials.ptr<float>(), DType::fp32, {chunks.count, args.sum.cols()});
+        const TensorView parts = hopper_matmul_norm_backward<T>(ctx, args.product, args, first);
+        const PartialSum sum{parts, args.dweight, args.weight_beta};
+        if (args.later == nullptr) return add_partial_sums<Device::cuda>(ctx, {&sum, 1});
+        args.later->push_back(sum);
+      });
+    }
     double tensors = args.dresidual.defined() ? 4 : 3;
     if (in_one) tensors += (args.y.plain.defined() ? 1 : 0) + (args.dropped.defined() ? 1 : 0);
     const OpCost cost{.flops = 14 * double(args.sum.numel()), .bytes = tensors * double(args.sum.bytes())};

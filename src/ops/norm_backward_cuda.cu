@@ -36,19 +36,6 @@ struct BackwardRows {
   uint32_t dropout_site;
 };
 
-// dx = residual + rstd * (g - mean(g) - n * mean(g * n)) with n the normalised row and g = dy * gain. As a row needs
-// it: residual - shift + g * rstd - centred * slope. Sums are pinned, so that all variants of a kernel give the same
-// bits.
-struct RowGradient {
-  float rstd, shift, slope;
-
-  __device__ RowGradient(float row_rstd, float mean_g, float mean_gn)
-      : rstd(row_rstd), shift(row_rstd * mean_g), slope(row_rstd * row_rstd * mean_gn) {}
-  __device__ float operator()(float residual, float g, float centred) const {
-    return fmaf(g, rstd, fmaf(-centred, slope, __fsub_rn(residual, shift)));
-  }
-};
-
 // Writes a block's sums over its rows: first the rows of a warp are added, then the warps' (or, of wider rows, groups')
 // in order. `tile` has room for 4 bytes an element of every thread, and the block has passed a barrier since it was
 // used.

@@ -27,10 +27,6 @@ struct ForwardRows {
   uint32_t dropout_site;
 };
 
-__device__ float rstd_of(float squares, int cols, float eps) {
-  return 1.0f / sqrtf(squares / static_cast<float>(cols) + eps);
-}
-
 template <class N, int kLanes, int kPacks>
 __device__ RowStats stats_of(const Packed<N> (&values)[kPacks], const ForwardRows<N>& args) {
   __shared__ float shared[2][kMostLanes / cuda::kWarpSize];

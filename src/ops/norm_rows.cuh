@@ -24,6 +24,10 @@ struct RowStats {
   float mean, rstd;
 };
 
+__device__ inline float rstd_of(float squares, int cols, float eps) {
+  return 1.0f / sqrtf(squares / static_cast<float>(cols) + eps);
+}
+
 // Sum over the kLanes threads of a row, the same in each of them. Rows of several warps meet at a barrier of their own
 // (the other rows of a block go on) and need one float per warp of the block, not used again before the next barrier.
 template <int kLanes>
@@ -59,6 +63,19 @@ __device__ Packed<N, kCount> normalised(const Packed<N, kCount>& values, RowStat
   const auto shift = Packed<N, kCount>::load(bias);
   return Packed<N, kCount>::of([&](int i) { return __fmaf_rn(normal(i), gain_at(i), shift[i]); });
 }
+
+// dx = residual + rstd * (g - mean(g) - n * mean(g * n)) with n the normalised row and g = dy * gain. As a row needs
+// it: residual - shift + g * rstd - centred * slope. Sums are pinned, so that all variants of a kernel give the same
+// bits.
+struct RowGradient {
+  float rstd, shift, slope;
+
+  __device__ RowGradient(float row_rstd, float mean_g, float mean_gn)
+      : rstd(row_rstd), shift(row_rstd * mean_g), slope(row_rstd * row_rstd * mean_gn) {}
+  __device__ float operator()(float residual, float g, float centred) const {
+    return fmaf(g, rstd, fmaf(-centred, slope, __fsub_rn(residual, shift)));
+  }
+};
 
 // What the dropout op makes of the columns [column, column + kCount) of a row, a multiple of kCount. Never fused with
 // what is added to it.

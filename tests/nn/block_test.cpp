@@ -49,6 +49,7 @@ class BlockTest : public LayerTest {
       saved = {};
       block.forward(p, stream, buffers, saved);
       // The stream's value, as a norm after the block would see it.
+      finish_product(ctx_, stream.product);
       if (stream.drop.on) dropout(ctx_, {.x = stream.delta, .y = stream.delta, .site = stream.drop.site});
       for (int64_t i = 0; i < y.numel(); ++i) {
         y.ptr<float>()[i] =

@@ -57,13 +57,15 @@ TEST_P(LayerTest, SelfAttention) {
       AttentionSaved saved;
       const auto forward = [&] {
         ctx_.saved.release({});
-        layer.forward(p, Operand(x), saved, y);
+        MatmulArgs left = layer.forward(p, Operand(x), saved, y);
+        finish_product(ctx_, left);
       };
       const auto backward = [&] {
         const ArenaScope scope(ctx_.scratch);
-        const TensorView dqkv = layer.backward(p, saved, dy, dx);
+        FirstLayerGrad qkv = layer.backward(p, saved, dy, dx);
+        finish_product(ctx_, qkv.left);
         layer.out().backward_bias(p, dy);
-        layer.qkv().backward_weight(p, Operand(x), dqkv);
+        layer.qkv().backward_weight(p, Operand(x), qkv.dy);
       };
       expect_all_gradients(forward, backward, y, dy, x, dx);
     }
@@ -82,11 +84,14 @@ TEST_P(LayerTest, MlpOfEachActivation) {
     const auto forward = [&] {
       ctx_.saved.release({});
       layer.forward_hidden(p, Operand(x), saved);
-      layer.forward_down(p, saved, y);
+      MatmulArgs left = layer.forward_down(p, saved, y);
+      finish_product(ctx_, left);
     };
     const auto backward = [&] {
       const ArenaScope scope(ctx_.scratch);
-      layer.up().backward_weight(p, Operand(x), layer.backward(p, saved, dy, dx));
+      FirstLayerGrad up = layer.backward(p, saved, dy, dx);
+      finish_product(ctx_, up.left);
+      layer.up().backward_weight(p, Operand(x), up.dy);
       layer.down().backward_bias(p, dy);
     };
     expect_all_gradients(forward, backward, y, dy, x, dx);
