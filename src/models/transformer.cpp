@@ -176,7 +176,11 @@ void Transformer::forward(Pass& pass, const ModelInputs& inputs, Activations& ke
   const auto show = [&](const std::string& where, const TensorView& x) {
     if (visit && x.defined()) (*visit)(where, x);
   };
-  const StreamBuffers buffers{pass.scratch(shape, "stream x"), pass.scratch(shape, "stream delta")};
+  StreamBuffers buffers{pass.scratch(shape, "stream x"), pass.scratch(shape, "stream delta"), {}};
+  const bool norms_after = spec_.norm_placement == NormPlacement::after;
+  if (!pass.policy.keeps(Slot::hidden) && !norms_after && !blocks_.empty()) {
+    buffers.hidden = pass.scratch({shape[0], blocks_[0].mlp().hidden_width()}, "hidden");
+  }
   Stream stream{Operand(pass.slot(Slot::x, shape, dtype, "embedded")), {}, {}, {}};
   embedding_.forward(pass, inputs.tokens, inputs.token_types, kept.embedding, stream.x.plain);
   show("embedding", stream.x.plain);

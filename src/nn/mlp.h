@@ -28,11 +28,13 @@ class Mlp {
   Mlp(ParamTable& params, const Options& options);
 
   OperandSpec input_spec() const { return up_.input_spec(); }
+  int64_t hidden_width() const { return options_.hidden; }
   const Linear& up() const { return up_; }
   const Linear& down() const { return down_; }
 
   // gate_up and hidden, which the backward needs; then the rest, which it does not, but for what is left.
-  void forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const;
+  // `room`: for `hidden`, or undefined.
+  void forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& room = {}) const;
   [[nodiscard]] MatmulArgs forward_down(Pass& pass, MlpSaved& saved, const TensorView& y) const;
   // All but the gradients of up's weight, which the caller adds when it has x: up().backward_weight(pass, x,
   // result.dy), and of down's bias, which who makes dy can add up on the way: down().backward_bias(pass, dy). The

@@ -58,8 +58,8 @@ void Block::forward_norm2(Pass& pass, const TensorView& delta, const MatmulArgs&
   norm2_.forward(pass, saved.x, delta, drop(pass, 0), mid, saved.stats2, Operand(saved.n2), product);
 }
 
-MatmulArgs Block::forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved) const {
-  mlp_.forward_hidden(pass, Operand(saved.n2), saved.mlp);
+MatmulArgs Block::forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved, const TensorView& hidden) const {
+  mlp_.forward_hidden(pass, Operand(saved.n2), saved.mlp, hidden);
   if (!out_norm2_.defined()) return mlp_.forward_down(pass, saved.mlp, delta);
   saved.branch2 = pass.slot(Slot::branch2, saved.mid.shape, saved.mid.dtype, "mlp output");
   saved.branch_stats2 = out_norm2_.alloc_stats(pass, Slot::branch2, saved.mid.rows());
@@ -84,9 +84,7 @@ void Block::forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, Bl
     const TensorView mid =
         pass.policy.keeps(Slot::mid) ? pass.slot(Slot::mid, saved.x.shape, saved.x.dtype, "mid") : buffers.x;
     forward_norm2(pass, buffers.delta, left, mid, saved);
-    stream = {Operand(mid), buffers.delta, drop(pass, 1), forward_mlp(pass, buffers.delta, saved)};
-    // What it reads must be there until the next norm.
-    if (!pass.policy.keeps(Slot::hidden)) finish_product(pass.ctx, stream.product);
+    stream = {Operand(mid), buffers.delta, drop(pass, 1), forward_mlp(pass, buffers.delta, saved, buffers.hidden)};
   }
   if (!pass.policy.keeps(Slot::norm1)) saved.n1 = {};
   if (!pass.policy.keeps(Slot::norm2)) saved.n2 = {};

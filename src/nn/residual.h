@@ -35,6 +35,7 @@ struct StreamGrad {
 // Room for a stream that no slot keeps, shared by all blocks of a pass.
 struct StreamBuffers {
   TensorView x, delta;  // (N, C)
+  TensorView hidden;    // (N, F) of an MLP: the product that reads it may be left to the next block's norm
 };
 
 struct BlockSaved {
@@ -85,7 +86,7 @@ class Block {
   MatmulArgs forward_attention(Pass& pass, const Stream& stream, const TensorView& delta, BlockSaved& saved) const;
   void forward_norm2(Pass& pass, const TensorView& delta, const MatmulArgs& product, const TensorView& mid,
                      BlockSaved& saved) const;
-  MatmulArgs forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved) const;
+  MatmulArgs forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved, const TensorView& hidden = {}) const;
   // Runs the block again up to where its backward starts: everything that `block` did not keep.
   void rerun(Pass& pass, BlockSaved& saved) const;
   void backward_mlp(Pass& pass, const BlockSaved& saved, StreamGrad& grad) const;

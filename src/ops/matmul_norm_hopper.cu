@@ -48,14 +48,40 @@ struct BackwardWork {
   bool centered;
 };
 
-template <class N, int kPacks>
-__device__ void load_gain(const N* weight, float offset, float (&gain)[kPacks][8]) {
-#pragma unroll
-  for (int p = 0; p < kPacks; ++p) {
-    const auto pack = Packed<N>::load(weight + p * 64);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) gain[p][i] = __fadd_rn(pack[i], offset);
+// The norm's weights in shared memory, as fp32, in the order in which lanes read them.
+struct Gain {
+  uint32_t at;
+
+  template <int kColumns, class N>
+  __device__ void store(const N* weight, float offset) const {
+    for (int c = int(threadIdx.x); c < kColumns; c += kConsumers * kWarpgroup) {
+      const int place = (c / 64 * 2 + c % 8 / 4) * 32 + c % 64 / 8 * 4 + c % 4;
+      cuda::store_shared(at + uint32_t(place) * 4, __float_as_uint(__fadd_rn(cuda::to_float(weight[c]), offset)));
+    }
   }
+  __device__ void load(int pack, float (&gain)[8]) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const uint4 bits = cuda::load_shared_16(at + uint32_t((pack * 2 + half) * 8 + int(threadIdx.x) % kLanes) * 16);
+      gain[half * 4] = __uint_as_float(bits.x), gain[half * 4 + 1] = __uint_as_float(bits.y);
+      gain[half * 4 + 2] = __uint_as_float(bits.z), gain[half * 4 + 3] = __uint_as_float(bits.w);
+    }
+  }
+};
+
+// Over the columns of a row: add(pack, i, sum) is the sum with one more. Packs have sums of their own: a chain of 48
+// would take longer than all the rest.
+template <int kPacks, class Add>
+__device__ float row_total(Add&& add) {
+  float sums[kPacks] = {}, total = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) sums[p] = add(p, i, sums[p]);
+  }
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) total += sums[p];
+  return cuda::warp_reduce<kLanes>(total, Sum{});
 }
 
 // What becomes of a tile's rows, by a warp. Its lanes have eight columns of each panel of a row.
@@ -63,8 +89,9 @@ template <class N, int kColumns>
 struct Forward {
   static constexpr bool kRows = false;
   using Rows = Strip<N, kColumns>;
-  static constexpr int kPacks = Rows::kPacks, kLanes = Rows::kLanes;
+  static constexpr int kPacks = kColumns / 64;
   const ForwardWork<N>& work;
+  Gain gains;
   uint32_t sums;                               // not used
   int column = int(threadIdx.x) % kLanes * 8;  // of the first panel
 
@@ -80,18 +107,27 @@ struct Forward {
     }
   }
   __device__ void finish(const Rows& x, const Rows& delta, int tile, int strip) const {
+    if (work.scalars) {
+      finish_rows<true>(x, delta, tile, strip);
+    } else {
+      finish_rows<false>(x, delta, tile, strip);
+    }
+  }
+
+ private:
+  template <bool kDrops>
+  __device__ void finish_rows(const Rows& x, const Rows& delta, int tile, int strip) const {
     cuda::DropoutRule rule;
-    if (work.scalars) rule = cuda::DropoutRule(*work.scalars, work.dropout_site);
-    float gain[kPacks][8];
-    load_gain(work.weight + column, work.weight_offset, gain);
+    if constexpr (kDrops) rule = cuda::DropoutRule(*work.scalars, work.dropout_site);
 #pragma unroll 1
-    for (int within = 0; within < kStripRows; within += Rows::kRowsAtOnce) {
+    for (int within = 0; within < kStripRows; within += kRowsAtOnce) {
       const int own = strip + within + int(threadIdx.x) % 32 / kLanes, row = tile * kTileRows + own;
       Packed<N> values[kPacks];
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
-        const Packed<N> rest = dropped(rule, delta.load(own, p), row, column + p * 64), from = x.load(own, p);
-        values[p] = Packed<N>::of([&](int i) { return from[i] + rest[i]; });
+        values[p] = delta.load(own, p);
+        if constexpr (kDrops) values[p] = dropped(rule, values[p], row, column + p * 64);
+        values[p] = x.load(own, p) + values[p];
       }
       const bool there = row < work.rows;
       const RowStats stats = stats_of(values);
@@ -102,33 +138,31 @@ struct Forward {
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
         const int at = column + p * 64;
+        float gain[8];
+        gains.load(p, gain);
         values[p].store_if(there, work.sum + row * work.sum_stride + at);
         normalised(
-            values[p], stats, [&](int i) { return gain[p][i]; }, work.bias ? work.bias + at : nullptr)
+            values[p], stats, [&](int i) { return gain[i]; }, work.bias ? work.bias + at : nullptr)
             .store_if(there, work.y + row * work.y_stride + at);
       }
     }
   }
 
- private:
   struct Packed2 {
     float x, y;
   };
   __device__ static Packed2 load_pair(const N* from) { return {cuda::to_float(from[0]), cuda::to_float(from[1])}; }
 
   __device__ RowStats stats_of(const Packed<N> (&values)[kPacks]) const {
-    float mean = 0, squares = 0;
+    float mean = 0;
     if (work.centered) {
-#pragma unroll
-      for (int i = 0; i < kPacks * 8; ++i) mean += values[i / 8][i % 8];
-      mean = cuda::warp_reduce<kLanes>(mean, Sum{}) * (1.0f / kColumns);
+      mean = row_total<kPacks>([&](int p, int i, float sum) { return sum + values[p][i]; }) * (1.0f / kColumns);
     }
-#pragma unroll
-    for (int i = 0; i < kPacks * 8; ++i) {
-      const float centred = values[i / 8][i % 8] - mean;
-      squares = fmaf(centred, centred, squares);
-    }
-    return {mean, rstd_of(cuda::warp_reduce<kLanes>(squares, Sum{}), kColumns, work.eps)};
+    const float squares = row_total<kPacks>([&](int p, int i, float sum) {
+      const float centred = values[p][i] - mean;
+      return fmaf(centred, centred, sum);
+    });
+    return {mean, rstd_of(squares, kColumns, work.eps)};
   }
 };
 
@@ -136,8 +170,9 @@ template <class N, int kColumns>
 struct Backward {
   static constexpr bool kRows = true;
   using Rows = Strip<N, kColumns>;
-  static constexpr int kPacks = Rows::kPacks, kLanes = Rows::kLanes;
+  static constexpr int kPacks = kColumns / 64;
   const BackwardWork<N>& work;
+  Gain gains;
   uint32_t sums;  // shared memory: of dweight, by warps
   int column = int(threadIdx.x) % kLanes * 8;
 
@@ -145,67 +180,12 @@ struct Backward {
 #pragma unroll
     for (int i = 0; i < kColumns / 2; ++i) c[i / (kColumns / 4)][i % (kColumns / 4) / 4][i % 4] = 0;
   }
-  // What the rows of a strip will ask for comes to the cache while they are multiplied.
-  __device__ void prefetch(int tile, int strip) const {
-    if (work.residual == nullptr) return;
-    const int lane = int(threadIdx.x) % 32, row = min(tile * kTileRows + strip + lane % 16, work.rows - 1);
-    for (int at = lane / 16 * 64; at < kColumns; at += 128) {
-      asm volatile("prefetch.global.L2 [%0];" ::"l"(work.residual + row * work.residual_stride + at));
-    }
-  }
   __device__ void finish(const Rows& sum, const Rows& dy, int tile, int strip) const {
-    float dweight[kPacks][8] = {};
-    cuda::DropoutRule rule;
-    if (work.dropped) rule = cuda::DropoutRule(*work.scalars, work.dropout_site);
-    float gain[kPacks][8];
-    load_gain(work.weight + column, work.weight_offset, gain);
-#pragma unroll 1
-    for (int within = 0; within < kStripRows; within += Rows::kRowsAtOnce) {
-      const int own = strip + within + int(threadIdx.x) % 32 / kLanes, row = tile * kTileRows + own;
-      const bool there = row < work.rows;
-      const int safe = min(row, work.rows - 1);
-      Packed<N> residual[kPacks] = {};
-      if (work.residual) {
-#pragma unroll
-        for (int p = 0; p < kPacks; ++p) {
-          residual[p] = Packed<N>::load(work.residual + safe * work.residual_stride + column + p * 64);
-        }
-      }
-      const RowStats stats{work.centered ? work.mean[safe] : 0.0f, work.rstd[safe]};
-      float mean_g = 0, mean_gn = 0;  // sums, until they are scaled
-#pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        const Packed<N> values = sum.load(own, p), grads = dy.load(own, p);  // rows that are not there: dy is 0
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-          const float normal = (values[i] - stats.mean) * stats.rstd;
-          const float g = grads[i] * gain[p][i];
-          mean_g += g;
-          mean_gn = fmaf(g, normal, mean_gn);
-          dweight[p][i] = fmaf(grads[i], normal, dweight[p][i]);
-        }
-      }
-      mean_g = work.centered ? cuda::warp_reduce<kLanes>(mean_g, Sum{}) * (1.0f / kColumns) : 0.0f;
-      mean_gn = cuda::warp_reduce<kLanes>(mean_gn, Sum{}) * (1.0f / kColumns);
-      const RowGradient gradient(stats.rstd, mean_g, mean_gn);
-#pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        const int at = column + p * 64;
-        const Packed<N> values = sum.load(own, p), grads = dy.load(own, p);
-        const auto dx = Packed<N>::of(
-            [&](int i) { return gradient(residual[p][i], grads[i] * gain[p][i], values[i] - stats.mean); });
-        dx.store_if(there, work.dx + row * work.dx_stride + at);
-        if (work.dropped) {
-          dropped(rule, dx, row, at).store_if(there, work.dropped + row * work.dropped_stride + at);
-        }
-        if (work.y) {
-          normalised(
-              values, stats, [&](int i) { return gain[p][i]; }, work.bias ? work.bias + at : nullptr)
-              .store_if(there, work.y + row * work.y_stride + at);
-        }
-      }
+    if (work.dropped) {
+      finish_rows<true>(sum, dy, tile, strip);
+    } else {
+      finish_rows<false>(sum, dy, tile, strip);
     }
-    if (work.dweight) add_sums(dweight, tile == int(blockIdx.x));
   }
   // The block's part of dweight.
   __device__ void write_sums() const {
@@ -219,6 +199,88 @@ struct Backward {
   }
 
  private:
+  struct RowInputs {
+    Packed<N> residual[kPacks];
+  };
+  __device__ RowInputs inputs_of(int row) const {
+    RowInputs inputs = {};
+    if (work.residual == nullptr) return inputs;
+    const N* from = work.residual + min(row, work.rows - 1) * work.residual_stride + column;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) inputs.residual[p] = Packed<N>::load(from + p * 64);
+    return inputs;
+  }
+
+  template <bool kDrops>
+  __device__ void finish_rows(const Rows& sum, const Rows& dy, int tile, int strip) const {
+    constexpr int kTurns = kStripRows / kRowsAtOnce;
+    const int first = strip + int(threadIdx.x) % 32 / kLanes;
+    cuda::DropoutRule rule;
+    if constexpr (kDrops) rule = cuda::DropoutRule(*work.scalars, work.dropout_site);
+    RowInputs next = inputs_of(tile * kTileRows + first);
+    RowStats all_stats[kTurns];
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int row = min(tile * kTileRows + first + turn * kRowsAtOnce, work.rows - 1);
+      all_stats[turn] = {work.centered ? work.mean[row] : 0.0f, work.rstd[row]};
+    }
+    float dweight[kPacks][8] = {};
+#pragma unroll 1
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int own = first + turn * kRowsAtOnce, row = tile * kTileRows + own;
+      const RowStats stats = all_stats[0];
+#pragma unroll
+      for (int i = 0; i + 1 < kTurns; ++i) all_stats[i] = all_stats[i + 1];
+      finish_row<kDrops>(sum, dy, rule, own, row, stats, next, dweight);
+      if (turn + 1 < kTurns) next = inputs_of(row + kRowsAtOnce);
+    }
+    if (work.dweight) add_sums(dweight, tile == int(blockIdx.x));
+  }
+
+  template <bool kDrops>
+  __device__ void finish_row(const Rows& sum, const Rows& dy, const cuda::DropoutRule& rule, int own, int row,
+                             const RowStats& stats, const RowInputs& inputs, float (&dweight)[kPacks][8]) const {
+    const bool there = row < work.rows;
+    float sums_g[kPacks] = {}, sums_gn[kPacks] = {}, mean_g = 0, mean_gn = 0;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      float gain[8];
+      gains.load(p, gain);
+      const Packed<N> values = sum.load(own, p), grads = dy.load(own, p);  // rows that are not there: dy is 0
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const float normal = (values[i] - stats.mean) * stats.rstd;
+        const float g = grads[i] * gain[i];
+        sums_g[p] += g;
+        sums_gn[p] = fmaf(g, normal, sums_gn[p]);
+        dweight[p][i] = fmaf(grads[i], normal, dweight[p][i]);
+      }
+    }
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) mean_g += sums_g[p], mean_gn += sums_gn[p];
+    mean_g = work.centered ? cuda::warp_reduce<kLanes>(mean_g, Sum{}) * (1.0f / kColumns) : 0.0f;
+    mean_gn = cuda::warp_reduce<kLanes>(mean_gn, Sum{}) * (1.0f / kColumns);
+    const RowGradient gradient(stats.rstd, mean_g, mean_gn);
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const int at = column + p * 64;
+      float gain[8];
+      gains.load(p, gain);
+      const Packed<N> values = sum.load(own, p), grads = dy.load(own, p);
+      const auto dx = Packed<N>::of(
+          [&](int i) { return gradient(inputs.residual[p][i], grads[i] * gain[i], values[i] - stats.mean); });
+      dx.store_if(there, work.dx + row * work.dx_stride + at);
+      if constexpr (kDrops) {
+        dropped(rule, dx, row, at).store_if(there, work.dropped + row * work.dropped_stride + at);
+      }
+      if (work.y) {
+        normalised(
+            values, stats, [&](int i) { return gain[i]; }, work.bias ? work.bias + at : nullptr)
+            .store_if(there, work.y + row * work.y_stride + at);
+      }
+    }
+  }
+
   __device__ uint32_t sum_at(int warp, int at) const { return sums + uint32_t(warp * kColumns + at) * 4; }
   // To those of the warp's tiles before.
   __device__ void add_sums(const float (&dweight)[kPacks][8], bool first) const {
@@ -263,13 +325,13 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (threadIdx.x % kWarpgroup == 0) bring<kColumns, Finisher::kRows>(shared, maps, tiles, blocks, rank);
   } else {
     cuda::take_registers<232>();
-    const Finisher finisher{work, shared.sums()};
+    const Finisher finisher{work, {shared.gain()}, shared.sums()};
+    finisher.gains.template store<kColumns>(work.weight, work.weight_offset);
     int count = 0, done = 0;
 #pragma unroll 1
     for (int tile = tiles.first; tile < tiles.end; tile += tiles.step, ++done) {
       Accumulator<kColumns> c;
       finisher.prepare(c);
-      if constexpr (Finisher::kRows) finisher.prefetch(tile, strip);
       multiply<N, kColumns, Finisher::kRows>(shared, warpgroup, count, blocks, c);
       count += blocks;
       sync_consumers();  // nobody reads the stages any more
@@ -312,13 +374,15 @@ bool can_multiply(const ExecContext& ctx, const MatmulArgs& product, const Views
 }
 
 template <class T, template <class, int> class Pass, class Work>
-int start(ExecContext& ctx, const MatmulArgs& product, const TensorView& rows, int most, const Work& work) {
+int start(ExecContext& ctx, const MatmulArgs& product, const TensorView& rows, const TensorView& more, int most,
+          const Work& work) {
   const int tiles = (work.rows + kTileRows - 1) / kTileRows;
   const int even = (std::min({tiles + 1, ctx.cuda->num_units(), most})) / kCluster * kCluster;
   const auto run = [&]<int kColumns>() {
     const Maps maps{cuda::map_tiles(product.a, kTileRows),
                     cuda::map_tiles(product.b, product.transpose_b ? kColumns / kCluster : kBlock),
-                    cuda::map_tiles(rows, kTileRows)};
+                    cuda::map_tiles(rows, kTileRows), cuda::map_tiles(more.defined() ? more : rows, kTileRows),
+                    more.defined()};
     cuda::LaunchConfig config(dim3(unsigned(even)), dim3(kThreads), cuda::stream_of(ctx), Layout<kColumns>::kBytes);
     config.cluster = kCluster;
     cuda::launch(config, matmul_norm_kernel<cuda::Native<T>, kColumns, Pass, Work>, maps, work);
@@ -362,7 +426,7 @@ void hopper_matmul_norm(ExecContext& ctx, const MatmulArgs& product, const NormA
                                           .rows = int(args.x.rows()),
                                           .depth = int(product.a.cols()),
                                           .centered = args.kind == NormKind::layer};
-  start<T, Forward>(ctx, product, args.x, ctx.cuda->num_units(), work);
+  start<T, Forward>(ctx, product, args.x, {}, ctx.cuda->num_units(), work);
 }
 
 template <class T>
@@ -387,7 +451,7 @@ TensorView hopper_matmul_norm_backward(ExecContext& ctx, const MatmulArgs& produ
                                            .rows = int(args.sum.rows()),
                                            .depth = int(product.a.cols()),
                                            .centered = args.kind == NormKind::layer};
-  const int blocks = start<T, Backward>(ctx, product, args.sum, int(partials.rows()), work);
+  const int blocks = start<T, Backward>(ctx, product, args.sum, args.dresidual, int(partials.rows()), work);
   return TensorView(partials.ptr<float>(), DType::fp32, {blocks, args.sum.cols()});
 }
 

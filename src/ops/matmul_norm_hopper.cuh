@@ -19,9 +19,9 @@ inline constexpr int kThreads = (kConsumers + 1) * kWarpgroup;  // one warpgroup
 inline constexpr int kWarps = kConsumers * kWarpgroup / 32, kStripRows = kTileRows / kWarps;
 inline constexpr int kCluster = 2;  // blocks that bring one half of the right operand each, to both of them
 
-// Shared memory: stages of operands (128 rows of the left one, all of the right one), barriers, sums of warps. When
-// all is multiplied, a tile of 128 rows that the norm needs and the product itself take the stages' place, panels of
-// 64 columns, in the order in which stages get free.
+// Shared memory: stages of operands (128 rows of the left one, all of the right one), barriers, sums of warps, gains.
+// When all is multiplied, a tile of 128 rows that the norm needs and the product itself take the stages' place, panels
+// of 64 columns, in the order in which stages get free.
 template <int kColumns>
 struct Layout {
   static constexpr uint32_t kPanelBytes = kTileRows * cuda::kTileRowBytes;
@@ -29,7 +29,7 @@ struct Layout {
   static constexpr int kPanels = kColumns / 64, kStagePanels = int(kStageBytes / kPanelBytes);
   static constexpr int kStages = int(192 * 1024 / kStageBytes);
   static constexpr uint32_t kRingBytes = kStages * kStageBytes;
-  static constexpr size_t kBytes = 1024 + kRingBytes + 128 + kWarps * kColumns * sizeof(float);
+  static constexpr size_t kBytes = 1024 + kRingBytes + 128 + (kWarps + 1) * kColumns * sizeof(float);
   static_assert(kStageBytes % kPanelBytes == 0 && kStages * kStagePanels >= 2 * kPanels);
 
   uint32_t base;
@@ -41,6 +41,7 @@ struct Layout {
   __device__ uint32_t rows_here() const { return base + kRingBytes + 2 * kStages * 8; }
   __device__ uint32_t tile_done() const { return rows_here() + 8; }
   __device__ uint32_t sums() const { return base + kRingBytes + 128; }
+  __device__ uint32_t gain() const { return sums() + kWarps * kColumns * sizeof(float); }
   // `end`: blocks that the ring has seen. The norm's own tile has the first kPanels.
   __device__ uint32_t panel(int end, int i) const {
     return stage(end + i / kStagePanels) + uint32_t(i % kStagePanels) * kPanelBytes;
@@ -57,8 +58,22 @@ struct Tiles {
 };
 
 struct Maps {
-  CUtensorMap left, right, rows;
+  CUtensorMap left, right;
+  CUtensorMap rows, more;  // what the norm reads of a tile: in shared memory, and if has_more, by itself
+  bool has_more;
 };
+
+// A tile's rows of the left operand come from memory, and stages are few: they are ordered for the L2 cache this many
+// blocks earlier, and what the norm reads when so many are left.
+inline constexpr int kAhead = 8;
+
+template <int kColumns>
+__device__ void order_rows(const Maps& maps, int tile) {
+  for (int column = 0; column < kColumns; column += 64) {
+    cuda::prefetch_tile(maps.rows, column, tile * kTileRows);
+    if (maps.has_more) cuda::prefetch_tile(maps.more, column, tile * kTileRows);
+  }
+}
 
 // One thread. kRows: the right operand has `depth` rows of kColumns; else kColumns rows.
 template <int kColumns, bool kRows>
@@ -72,7 +87,12 @@ __device__ void bring(const Layout<kColumns>& shared, const Maps& maps, const Ti
   int count = 0, done = 0;
   for (int tile = tiles.first; tile < tiles.end; tile += tiles.step, ++done) {
     if (done > 0) cuda::barrier_wait(shared.tile_done(), uint32_t(done - 1) % 2);
+    for (int block = 0; block < min(kAhead, blocks); ++block) {
+      cuda::prefetch_tile(maps.left, block * kBlock, tile * kTileRows);
+    }
     for (int block = 0; block < blocks; ++block, ++count) {
+      if (block + kAhead < blocks) cuda::prefetch_tile(maps.left, (block + kAhead) * kBlock, tile * kTileRows);
+      if (block == max(blocks - kAhead, 0)) order_rows<kColumns>(maps, tile);
       wait_for_room(count);
       const uint32_t to = shared.stage(count), right = to + Shape::kPanelBytes, full = shared.full(count);
       cuda::barrier_expect(full, Shape::kStageBytes);
@@ -142,11 +162,13 @@ __device__ void multiply(const Layout<kColumns>& shared, int warpgroup, int coun
 // Of the consumers of one block.
 __device__ inline void sync_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(kConsumers * kWarpgroup) : "memory"); }
 
-// A row of a tile in the panels, eight columns of each: eight lanes have it all.
+inline constexpr int kLanes = 8, kRowsAtOnce = 32 / kLanes;  // of a row, eight columns of each panel
+
+// Rows of a tile in the panels.
 template <class N, int kColumns>
 class Strip {
  public:
-  static constexpr int kPacks = kColumns / 64, kLanes = 8, kRowsAtOnce = 32 / kLanes;
+  static constexpr int kPacks = kColumns / 64;
 
   // `end` as panel() has it. `first` panel: 0 or kPacks.
   __device__ Strip(const Layout<kColumns>& shared, int end, int first) : shared_(shared), end_(end), first_(first) {}

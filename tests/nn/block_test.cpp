@@ -40,7 +40,7 @@ class BlockTest : public LayerTest {
     Pass p = pass();
     BlockSaved saved;
     const TensorView start = tensor(x.shape, DType::fp32);  // the backward will write over it
-    const StreamBuffers buffers{tensor(x.shape, DType::fp32), tensor(x.shape, DType::fp32)};
+    const StreamBuffers buffers{tensor(x.shape, DType::fp32), tensor(x.shape, DType::fp32), {}};
     const auto forward = [&] {
       ctx_.saved.release({});
       const ArenaScope scope(ctx_.scratch);
