@@ -61,10 +61,18 @@ __device__ inline void store_tile(const CUtensorMap& map, int column, int row, u
                "r"(row), "r"(from)
                : "memory");
 }
+// Closes a group of this thread's stores; then waits until all groups but the last kLeft have read their shared memory.
+__device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+template <int kLeft>
+__device__ inline void wait_for_store_groups() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
+}
 // Until this thread's stores have read their shared memory.
 __device__ inline void wait_for_stores() {
-  asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
+  commit_stores();
+  wait_for_store_groups<0>();
 }
+
 // Registers of this warpgroup's threads from now on: the block's warpgroups trade them.
 template <int kRegisters>
 __device__ inline void take_registers() {
