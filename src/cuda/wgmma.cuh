@@ -168,12 +168,12 @@ __device__ inline void multiply_add_transposed(float (&c)[8][4], uint64_t a, uin
 template <class N, bool kRows>
 __device__ inline void multiply(float (&c)[16][4], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define GRADMILL_MULTIPLY(type)                                                                                  \
-  asm volatile(                                                                                                  \
-      "{.reg .pred p; setp.ne.b32 p, %67, 0;"                                                                    \
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" GRADMILL_NAMES_64                        \
-      "}, %64, %65, p, 1, 1, 0, %66;}"                                                                           \
-      : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12)          \
+#define GRADMILL_MULTIPLY(type)                                                                         \
+  asm volatile(                                                                                         \
+      "{.reg .pred p; setp.ne.b32 p, %67, 0;"                                                           \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" GRADMILL_NAMES_64               \
+      "}, %64, %65, p, 1, 1, 0, %66;}"                                                                  \
+      : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12) \
       : "l"(a), "l"(b), "n"(int(kRows)), "r"(int(add)))
   GRADMILL_OF_EACH_TYPE
 #undef GRADMILL_MULTIPLY
@@ -184,13 +184,13 @@ __device__ inline void multiply(float (&c)[16][4], uint64_t a, uint64_t b, bool 
 template <class N, bool kRows>
 __device__ inline void multiply(float (&c)[24][4], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define GRADMILL_MULTIPLY(type)                                                                           \
-  asm volatile(                                                                                           \
-      "{.reg .pred p; setp.ne.b32 p, %99, 0;"                                                             \
-      "wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type " {" GRADMILL_NAMES_96                 \
-      "}, %96, %97, p, 1, 1, 0, %98;}"                                                                    \
-      : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12),  \
-        GRADMILL_SIXTEEN(c, 16), GRADMILL_SIXTEEN(c, 20)                                                  \
+#define GRADMILL_MULTIPLY(type)                                                                          \
+  asm volatile(                                                                                          \
+      "{.reg .pred p; setp.ne.b32 p, %99, 0;"                                                            \
+      "wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type " {" GRADMILL_NAMES_96                \
+      "}, %96, %97, p, 1, 1, 0, %98;}"                                                                   \
+      : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12), \
+        GRADMILL_SIXTEEN(c, 16), GRADMILL_SIXTEEN(c, 20)                                                 \
       : "l"(a), "l"(b), "n"(int(kRows)), "r"(int(add)))
   GRADMILL_OF_EACH_TYPE
 #undef GRADMILL_MULTIPLY

@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   using Finisher = Pass<N, kShare>;
   extern __shared__ uint4 memory[];
   const int first_column = int(blockIdx.x) % work.shares * kShare, blocks = work.depth / kBlock;
-  const Layout<kShare, Finisher::kBuffers> shared(memory, blocks);
+  const Layout<kShare, Finisher::kBuffers> shared(memory);
   const Tiles tiles(work.rows, work.shares);
   const int warpgroup = __shfl_sync(~0u, int(threadIdx.x) / kWarpgroup, 0);
   if (threadIdx.x == 0) shared.init_barriers();

@@ -32,30 +32,27 @@ struct Work {
   int rows, depth, shares;
 };
 
-// Shared memory: the share of the weight, the ring of activations' stages, kBuffers strips for every warp that
-// multiplies, barriers. The ring takes what is left.
+// Shared memory: the ring of activations' stages, kBuffers strips for every warp that multiplies, barriers, the share
+// of the weight. The ring takes what the others leave of it.
 template <int kShareColumns, int kBuffers>
 struct Layout {
   static constexpr int kShare = kShareColumns, kWarps = kConsumers * kWarpgroup / 32;
-  static constexpr uint32_t kAll = 227 * 1024, kAlignment = 1024, kBarrierBytes = 512;
+  static constexpr uint32_t kAll = 227 * 1024, kAlignment = 1024, kBarrierBytes = 1024;
   static constexpr uint32_t kBlockBytes = kShare * cuda::kTileRowBytes, kStripsBytes = kWarps * kBuffers * kStripBytes;
   static constexpr uint32_t kRoom = kAll - kAlignment - kBarrierBytes - kMostDepth / kBlock * kBlockBytes;
   static constexpr int kStages = std::min((kRoom - kStripsBytes) / kStageBytes, 8u);
+  static constexpr uint32_t kStrips = kStages * kStageBytes, kBarriers = kStrips + kStripsBytes;
+  static constexpr uint32_t kWeight = kBarriers + kBarrierBytes;
   static_assert(kStages >= 3 && 8 * (2 * kStages + kMostDepth / kBlock + kWarps * kBuffers) <= kBarrierBytes);
-  uint32_t base, stages, strips, barriers;
+  uint32_t base;
 
-  __device__ Layout(const void* shared, int blocks)
-      : base((cuda::shared_address(shared) + kAlignment - 1) & ~(kAlignment - 1)),
-        stages(base + uint32_t(blocks) * kBlockBytes),
-        strips(stages + kStages * kStageBytes),
-        barriers(strips + kStripsBytes) {}
-  static size_t bytes(int blocks) {
-    return kAlignment + size_t(blocks) * kBlockBytes + kStages * kStageBytes + kStripsBytes + kBarrierBytes;
-  }
-  __device__ uint32_t weight(int block) const { return base + uint32_t(block) * kBlockBytes; }
-  __device__ uint32_t stage(int i) const { return stages + uint32_t(i) * kStageBytes; }
-  __device__ uint32_t strip(int warp) const { return strips + uint32_t(warp * kBuffers) * kStripBytes; }
-  __device__ uint32_t full(int i) const { return barriers + uint32_t(i) * 8; }
+  __device__ explicit Layout(const void* shared)
+      : base((cuda::shared_address(shared) + kAlignment - 1) & ~(kAlignment - 1)) {}
+  static size_t bytes(int blocks) { return kAlignment + kWeight + size_t(blocks) * kBlockBytes; }
+  __device__ uint32_t stage(int i) const { return base + uint32_t(i) * kStageBytes; }
+  __device__ uint32_t strip(int warp) const { return base + kStrips + uint32_t(warp * kBuffers) * kStripBytes; }
+  __device__ uint32_t weight(int block) const { return base + kWeight + uint32_t(block) * kBlockBytes; }
+  __device__ uint32_t full(int i) const { return base + kBarriers + uint32_t(i) * 8; }
   __device__ uint32_t empty(int i) const { return full(kStages + i); }
   __device__ uint32_t weight_here(int block) const { return full(2 * kStages + block); }
   __device__ uint32_t strip_here(int warp) const { return full(2 * kStages + kMostDepth / kBlock + warp * kBuffers); }
