@@ -209,8 +209,9 @@ class Desk {
 #pragma unroll
     for (int i = 0; i < 4; ++i) cuda::load_matrices(strip[i], at(buffer) + (lane_ ^ uint32_t(i * 32)));
   }
-  // Starts storing a strip; before, waits for all but the last kLeft of those on their way.
-  template <int kLeft>
+  // Starts storing a strip; before, waits for all but the last kLeft of those on their way. kStreaming: nothing reads
+  // it again soon.
+  template <int kLeft, bool kStreaming = false>
   __device__ void send(int buffer, const Strip& strip, const CUtensorMap& map, int column, int row) const {
     wait<kLeft>();
     __syncwarp();
@@ -219,7 +220,11 @@ class Desk {
     cuda::show_to_products();
     __syncwarp();
     if (!leads()) return;
-    cuda::store_tile(map, column, row, at(buffer));
+    if constexpr (kStreaming) {
+      cuda::store_tile_streaming(map, column, row, at(buffer));
+    } else {
+      cuda::store_tile(map, column, row, at(buffer));
+    }
     cuda::commit_stores();
   }
   // Until all but the last kLeft strips have left.
@@ -250,7 +255,8 @@ struct Forward {
   const Desk& desk;
 
   __device__ void prepare(const Place&, int) {}
-  // A strip of y is computed in halves, and what left before it has so much time to leave.
+  // A strip of y is computed in halves, and what left before it has so much time to leave. The next product reads y; x
+  // waits for the backward and must not take y's place in the cache.
   __device__ void finish(const Place& place, int, float (&c)[kShare / 8][4]) {
     if (work.bias) add_bias(place, c);
 #pragma unroll
@@ -263,7 +269,7 @@ struct Forward {
       };
       const int column = place.column + panel * kBlock;
       each_pair(panel, 0, 8, gelu);
-      desk.send<kBuffers - 1>(0, x, maps.x, column, place.row);
+      desk.send<kBuffers - 1, true>(0, x, maps.x, column, place.row);
       each_pair(panel, 8, 16, gelu);
       desk.send<kBuffers - 1>(kBuffers - 1, y, maps.y, column, place.row);
     }
