@@ -177,11 +177,12 @@ __device__ inline void multiply_tile(const Shared& shared, const Order& order, i
 
 // --- results on their way ---
 
-// 16 rows and 64 columns of a warp: 16 columns after another, of each as store_matrices and load_matrices have them:
-// first eight rows and last of eight columns, then of the other eight.
+// 16 rows and 64 columns of a warp's results: four times 16 columns, each as store_matrices and load_matrices have them
+// (eight rows and the eight below of eight columns, then of the next eight).
 using Strip = uint32_t[4][4];
 
-// Of an accumulator's columns from 64 * panel on, element `half` * 8 rows down: which of c belong to word i of a strip.
+// Calls of(i, n, e) for words i of a strip from `first` to `end`: word i holds c[n][e] and c[n][e + 1] of the columns
+// from 64 * panel on.
 template <class Of>
 __device__ inline void each_pair(int panel, int first, int end, Of&& of) {
 #pragma unroll
