@@ -27,6 +27,16 @@ __device__ inline uint32_t pack_pair(float first, float second) {
   }
 }
 
+// The two of them again.
+template <class N>
+__device__ inline float2 unpack_pair(uint32_t pair) {
+  if constexpr (std::is_same_v<N, __half>) {
+    return __half22float2(*reinterpret_cast<const __half2*>(&pair));
+  } else {
+    return {__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u)};
+  }
+}
+
 // c (16 x 8) += a (16 x 16) · b (16 x 8).
 template <class N>
 __device__ inline void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {

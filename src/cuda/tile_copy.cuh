@@ -84,10 +84,27 @@ __device__ inline void store_tile(const CUtensorMap& map, int column, int row, u
                "r"(row), "r"(from)
                : "memory");
 }
+// The same for what nothing reads again soon: it is the first to leave the cache.
+__device__ inline void store_tile_streaming(const CUtensorMap& map, int column, int row, uint32_t from) {
+  uint64_t first_to_leave;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first_to_leave));
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;" ::"l"(&map),
+      "r"(column), "r"(row), "r"(from), "l"(first_to_leave)
+      : "memory");
+}
+// Closes a group of this thread's stores; then waits until all groups but the last kLeft have read their shared memory.
+__device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+template <int kLeft>
+__device__ inline void wait_for_store_groups() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
+}
 // Until this thread's stores have read their shared memory.
 __device__ inline void wait_for_stores() {
-  asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
+  commit_stores();
+  wait_for_store_groups<0>();
 }
+
 // Registers of this warpgroup's threads from now on: the block's warpgroups trade them.
 template <int kRegisters>
 __device__ inline void take_registers() {

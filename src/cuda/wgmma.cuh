@@ -163,16 +163,18 @@ __device__ inline void multiply_add_transposed(float (&c)[8][4], uint64_t a, uin
 #endif
 }
 
-// c (64 x 128) += a · bᵀ over 16 columns: rows of a (64) and b (128) as they lie. With kRows, += a · b: b has 16 rows
-// of 128.
+// c (64 x 128) += a · bᵀ over 16 columns, or = without `add`: rows of a (64) and b (128) as they lie. With kRows a · b:
+// b has 16 rows of 128.
 template <class N, bool kRows>
-__device__ inline void multiply_add(float (&c)[16][4], uint64_t a, uint64_t b) {
+__device__ inline void multiply(float (&c)[16][4], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define GRADMILL_MULTIPLY(type)                                                                                  \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" GRADMILL_NAMES_64               \
-               "}, %64, %65, 1, 1, 1, 0, %66;"                                                                   \
-               : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12) \
-               : "l"(a), "l"(b), "n"(int(kRows)))
+#define GRADMILL_MULTIPLY(type)                                                                         \
+  asm volatile(                                                                                         \
+      "{.reg .pred p; setp.ne.b32 p, %67, 0;"                                                           \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" GRADMILL_NAMES_64               \
+      "}, %64, %65, p, 1, 1, 0, %66;}"                                                                  \
+      : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12) \
+      : "l"(a), "l"(b), "n"(int(kRows)), "r"(int(add)))
   GRADMILL_OF_EACH_TYPE
 #undef GRADMILL_MULTIPLY
 #endif
@@ -180,14 +182,16 @@ __device__ inline void multiply_add(float (&c)[16][4], uint64_t a, uint64_t b) {
 
 // The same for 192 columns of c.
 template <class N, bool kRows>
-__device__ inline void multiply_add(float (&c)[24][4], uint64_t a, uint64_t b) {
+__device__ inline void multiply(float (&c)[24][4], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define GRADMILL_MULTIPLY(type)                                                                                   \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type " {" GRADMILL_NAMES_96                \
-               "}, %96, %97, 1, 1, 1, 0, %98;"                                                                    \
-               : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12), \
-                 GRADMILL_SIXTEEN(c, 16), GRADMILL_SIXTEEN(c, 20)                                                 \
-               : "l"(a), "l"(b), "n"(int(kRows)))
+#define GRADMILL_MULTIPLY(type)                                                                          \
+  asm volatile(                                                                                          \
+      "{.reg .pred p; setp.ne.b32 p, %99, 0;"                                                            \
+      "wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type " {" GRADMILL_NAMES_96                \
+      "}, %96, %97, p, 1, 1, 0, %98;}"                                                                   \
+      : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12), \
+        GRADMILL_SIXTEEN(c, 16), GRADMILL_SIXTEEN(c, 20)                                                 \
+      : "l"(a), "l"(b), "n"(int(kRows)), "r"(int(add)))
   GRADMILL_OF_EACH_TYPE
 #undef GRADMILL_MULTIPLY
 #endif
