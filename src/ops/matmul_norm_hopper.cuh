@@ -145,8 +145,8 @@ __device__ void multiply(const Layout<kColumns>& shared, int warpgroup, int coun
     cuda::begin_products();
 #pragma unroll
     for (int k = 0; k < kBlock / 16; ++k) {
-      cuda::multiply_add<N, kRows>(c[0], a + k * kStepA, b[0] + k * kStepB);
-      cuda::multiply_add<N, kRows>(c[1], a + k * kStepA, b[1] + k * kStepB);
+      cuda::multiply<N, kRows>(c[0], a + k * kStepA, b[0] + k * kStepB, true);
+      cuda::multiply<N, kRows>(c[1], a + k * kStepA, b[1] + k * kStepB, true);
     }
     cuda::end_products();
     if (block == 0) continue;
