@@ -6,6 +6,7 @@
 
 #include "core/rng.h"
 #include "core/step_scalars.h"
+#include "cuda/rounded.cuh"
 
 namespace gradmill::cuda {
 
@@ -40,7 +41,10 @@ __device__ inline uint4 random_words(const StepScalars& scalars, uint32_t site, 
 __device__ inline uint32_t drop_threshold(float probability) {
   return min(__float2uint_rn(probability * 65536.0f), 65535u);
 }
-__device__ inline float drop_scale(uint32_t threshold) { return 65536.0f / static_cast<float>(65536 - threshold); }
+// With the same bits as a division, for 65536 is a power of two.
+__device__ inline float drop_scale(uint32_t threshold) {
+  return 65536.0f * rounded_reciprocal(static_cast<float>(65536 - threshold));
+}
 
 // What a dropout site drops in this step, and what it multiplies the rest with: the one definition of core/rng.h.
 struct DropoutRule {
@@ -67,6 +71,13 @@ struct DropoutRule {
   __device__ bool keeps(const uint4& words, int i) const {
     const uint32_t word = i / 2 == 0 ? words.x : i / 2 == 1 ? words.y : i / 2 == 2 ? words.z : words.w;
     return (i % 2 ? word >> 16 : word & 0xffff) >= threshold;
+  }
+  // Two neighbouring 16-bit elements, of which those stay that their word keeps.
+  __device__ uint32_t kept(uint32_t pair, uint32_t word) const {
+    const uint32_t limit = threshold << 16;
+    if (word << 16 < limit) pair &= 0xffff0000u;
+    if (word < limit) pair &= 0xffffu;
+    return pair;
   }
 };
 
