@@ -6,6 +6,7 @@
 
 #include "core/rng.h"
 #include "core/step_scalars.h"
+#include "cuda/rounded.cuh"
 
 namespace gradmill::cuda {
 
@@ -42,7 +43,7 @@ __device__ inline uint32_t drop_threshold(float probability) {
 }
 // With the same bits as a division, for 65536 is a power of two.
 __device__ inline float drop_scale(uint32_t threshold) {
-  return 65536.0f * __frcp_rn(static_cast<float>(65536 - threshold));
+  return 65536.0f * rounded_reciprocal(static_cast<float>(65536 - threshold));
 }
 
 // What a dropout site drops in this step, and what it multiplies the rest with: the one definition of core/rng.h.

@@ -27,7 +27,7 @@ __device__ inline void barrier_arrive_at(uint32_t barrier, int rank) {
   asm volatile(
       "{.reg .b32 there;\n"
       "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];}" ::"r"(barrier),
+      "mbarrier.arrive.shared::cluster.b64 _, [there];}" ::"r"(barrier),
       "r"(rank)
       : "memory");
 }

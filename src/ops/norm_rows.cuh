@@ -24,10 +24,6 @@ struct RowStats {
   float mean, rstd;
 };
 
-__device__ inline float rstd_of(float squares, int cols, float eps) {
-  return 1.0f / sqrtf(squares / static_cast<float>(cols) + eps);
-}
-
 // Sum over the kLanes threads of a row, the same in each of them. Rows of several warps meet at a barrier of their own
 // (the other rows of a block go on) and need one float per warp of the block, not used again before the next barrier.
 template <int kLanes>
@@ -45,6 +41,10 @@ __device__ float row_sum(float value, float* shared) {
     for (int warp = 0; warp < kWarps; ++warp) total += shared[group * kWarps + warp];
     return total;
   }
+}
+
+__device__ inline float rstd_of(float squares, int cols, float eps) {
+  return 1.0f / sqrtf(squares / static_cast<float>(cols) + eps);
 }
 
 // Pack p of a thread starts at this column; beyond `cols` there is none.
@@ -68,19 +68,6 @@ __device__ Packed<N, kCount> normalised(const Packed<N, kCount>& values, RowStat
   return Packed<N, kCount>::of([&](int i) { return __fmaf_rn(normal(i), gain_at(i), shift[i]); });
 }
 
-// dx = residual + rstd * (g - mean(g) - n * mean(g * n)) with n the normalised row and g = dy * gain. As a row needs
-// it: residual - shift + g * rstd - centred * slope. Sums are pinned, so that all variants of a kernel give the same
-// bits.
-struct RowGradient {
-  float rstd, shift, slope;
-
-  __device__ RowGradient(float row_rstd, float mean_g, float mean_gn)
-      : rstd(row_rstd), shift(row_rstd * mean_g), slope(row_rstd * row_rstd * mean_gn) {}
-  __device__ float operator()(float residual, float g, float centred) const {
-    return fmaf(g, rstd, fmaf(-centred, slope, __fsub_rn(residual, shift)));
-  }
-};
-
 // What the dropout op makes of the columns [column, column + kCount) of a row, a multiple of kCount. Never fused with
 // what is added to it.
 template <class N, int kCount>
@@ -100,6 +87,19 @@ __device__ Packed<N, kCount> dropped(const cuda::DropoutRule& rule, const Packed
         [&](int i) { return rule.keeps(words, first + i) ? __fmul_rn(values[i], rule.scale) : 0.0f; });
   }
 }
+
+// dx = residual + rstd * (g - mean(g) - n * mean(g * n)) with n the normalised row and g = dy * gain. As a row needs
+// it: residual - shift + g * rstd - centred * slope. Sums are pinned, so that all variants of a kernel give the same
+// bits.
+struct RowGradient {
+  float rstd, shift, slope;
+
+  __device__ RowGradient(float row_rstd, float mean_g, float mean_gn)
+      : rstd(row_rstd), shift(row_rstd * mean_g), slope(row_rstd * row_rstd * mean_gn) {}
+  __device__ float operator()(float residual, float g, float centred) const {
+    return fmaf(g, rstd, fmaf(-centred, slope, __fsub_rn(residual, shift)));
+  }
+};
 
 // Calls run<kLanes, kPacks>() with the fewest threads that hold a row in two or three packs each, or a warp's in four:
 // 896 and 1024 columns then need no barrier. False: it is too wide. `most`: packs that a thread may have, at least two.
