@@ -95,11 +95,6 @@ __device__ inline uint4 load_shared_16(uint32_t address) {
                : "memory");
   return value;
 }
-__device__ inline float load_shared_float(uint32_t address) {
-  float value;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
-  return value;
-}
 __device__ inline float2 load_shared_pair(uint32_t address) {
   float2 value;
   asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(value.x), "=f"(value.y) : "r"(address) : "memory");

@@ -58,11 +58,6 @@ __device__ inline void copy_tile(uint32_t to, const CUtensorMap& map, int column
       "l"(&map), "r"(column), "r"(row), "r"(barrier)
       : "memory");
 }
-// The same to the L2 cache only.
-__device__ inline void prefetch_tile(const CUtensorMap& map, int column, int row) {
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(&map), "r"(column), "r"(row)
-               : "memory");
-}
 // The same to all blocks of the cluster that `blocks` has a bit for, at the same address; each one's barrier is told.
 __device__ inline void copy_tile_to(uint16_t blocks, uint32_t to, const CUtensorMap& map, int column, int row,
                                     uint32_t barrier) {

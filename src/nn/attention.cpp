@@ -138,8 +138,8 @@ TensorView SelfAttention::input_again(Pass& pass, const Shape& shape, std::strin
   return may_write_over_qkv() ? qkv_.input_again(pass, shape, what) : pass.scratch(shape, what);
 }
 
-FirstLayerGrad SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const TensorView& dy,
-                                       const TensorView& dx, float beta) const {
+TensorView SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const TensorView& dy, const TensorView& dx,
+                                   float beta) const {
   const NameScope name(pass.ctx, "attention");
   const TensorView room = pass.scratch(kept.qkv.shape, "d qkv");
   const ArenaScope scope(pass.ctx.scratch);
@@ -169,10 +169,9 @@ FirstLayerGrad SelfAttention::backward(Pass& pass, const AttentionSaved& kept, c
   }
   qkv_.backward_bias(pass, dqkv);
   qkv_.backward_magnitude(pass, saved.qkv, dqkv, dqkv);
-  if (beta == 0) return {dqkv, qkv_.backward_input_but_product(pass, dqkv, dx)};
-  pass.waiting.settle(pass.ctx, dx);
+  if (beta != 0) pass.waiting.settle(pass.ctx, dx);
   qkv_.backward_input(pass, dqkv, dx, beta);
-  return {dqkv, {}};
+  return dqkv;
 }
 
 }  // namespace gradmill

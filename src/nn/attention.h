@@ -66,12 +66,12 @@ class SelfAttention {
   // until the caller's scope ends. With saved.cache, the rows' keys and values join it at pass.seq.positions, and
   // queries see what it holds.
   [[nodiscard]] MatmulArgs forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const;
-  // dx (N, C) = the input's gradient + beta * dx (left to do if beta is 0), from dy, which may be dx: all but the
-  // gradients of the projection's weight, which the caller adds when it has x: qkv().backward_weight(pass, x,
-  // result.dy), and of out's bias, which who makes dy can add up on the way: out().backward_bias(pass, dy). The result
-  // is the gradient of saved.qkv: over it, or in scratch until the caller's scope ends.
-  [[nodiscard]] FirstLayerGrad backward(Pass& pass, const AttentionSaved& saved, const TensorView& dy,
-                                        const TensorView& dx, float beta = 0) const;
+  // dx (N, C) = the input's gradient + beta * dx, from dy, which may be dx: all but the gradients of the projection's
+  // weight, which the caller adds when it has x: qkv().backward_weight(pass, x, result), and of out's bias, which who
+  // makes dy can add up on the way: out().backward_bias(pass, dy). The result is the gradient of saved.qkv: over it, or
+  // in scratch until the caller's scope ends.
+  TensorView backward(Pass& pass, const AttentionSaved& saved, const TensorView& dy, const TensorView& dx,
+                      float beta = 0) const;
   // Room for the projection's input, made again for its backward_weight.
   TensorView input_again(Pass& pass, const Shape& shape, std::string_view what) const;
 

@@ -64,12 +64,6 @@ void Linear::backward_input(Pass& pass, const TensorView& dy, const TensorView& 
   if (adapter_.on()) adapter_.backward_input(pass, dz, dx);
 }
 
-MatmulArgs Linear::backward_input_but_product(Pass& pass, const TensorView& dy, const TensorView& dx) const {
-  if (is_plain(pass)) return {.a = dy, .b = pass.weights[weight_], .c = dx};
-  backward_input(pass, dy, dx);
-  return {};
-}
-
 void Linear::backward_weight(Pass& pass, const Operand& x, const TensorView& dy) const {
   const ArenaScope scope(pass.ctx.scratch);
   TensorView dz = dy;

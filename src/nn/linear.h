@@ -19,13 +19,6 @@ inline void finish_product(ExecContext& ctx, MatmulArgs& left) {
   left = {};
 }
 
-// What a branch's backward leaves to do: the weight's gradient of its first layer, for which the caller has x, and the
-// product that makes the gradient of x.
-struct FirstLayerGrad {
-  TensorView dy;
-  MatmulArgs left;  // of dy; makes dx if it has a c
-};
-
 class Linear {
  public:
   // A named range of output columns, as model files store them.
@@ -68,7 +61,6 @@ class Linear {
   // The backward in parts, for callers that make x again on the way: dx = dy · W + beta * dx, and what the parameters
   // collect.
   void backward_input(Pass& pass, const TensorView& dy, const TensorView& dx, float beta = 0) const;
-  [[nodiscard]] MatmulArgs backward_input_but_product(Pass& pass, const TensorView& dy, const TensorView& dx) const;
   void backward_weight(Pass& pass, const Operand& x, const TensorView& dy) const;
   // Room for an x that is made again for backward_weight: until the caller's scope ends, or pass.waiting has run.
   TensorView input_again(Pass& pass, const Shape& shape, std::string_view what) const;

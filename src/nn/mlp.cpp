@@ -52,8 +52,8 @@ MatmulArgs Mlp::forward_down(Pass& pass, MlpSaved& saved, const TensorView& y) c
   return down_.forward_but_product(pass, Operand(saved.hidden), y, saved.out);
 }
 
-FirstLayerGrad Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx,
-                             float beta) const {
+TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx,
+                         float beta) const {
   const NameScope name(pass.ctx, "mlp");
   const bool gated = is_gated(options_.activation);
   const Shape shape{dy.rows(), options_.hidden};
@@ -97,10 +97,9 @@ FirstLayerGrad Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView
   if (rebuilds) hidden = again;
   down_.backward_weight(pass, Operand(hidden), dout);
   const TensorView dprojected = up_.backward_magnitude(pass, saved.gate_up, dgate_up, dgate_up);
-  if (beta == 0) return {dprojected, up_.backward_input_but_product(pass, dprojected, dx)};
-  pass.waiting.settle(pass.ctx, dx);
+  if (beta != 0) pass.waiting.settle(pass.ctx, dx);
   up_.backward_input(pass, dprojected, dx, beta);
-  return {dprojected, {}};
+  return dprojected;
 }
 
 }  // namespace gradmill

@@ -36,12 +36,12 @@ class Mlp {
   // `room`: for `hidden`, or undefined.
   void forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& room = {}) const;
   [[nodiscard]] MatmulArgs forward_down(Pass& pass, MlpSaved& saved, const TensorView& y) const;
-  // All but the gradients of up's weight, which the caller adds when it has x: up().backward_weight(pass, x,
-  // result.dy), and of down's bias, which who makes dy can add up on the way: down().backward_bias(pass, dy). The
-  // result takes the place of gate_up's gradient: over it, or in scratch until the caller's scope ends. dx = the
-  // input's gradient + beta * dx, left to do if beta is 0; it may be dy.
-  [[nodiscard]] FirstLayerGrad backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx,
-                                        float beta = 0) const;
+  // All but the gradients of up's weight, which the caller adds when it has x: up().backward_weight(pass, x, result),
+  // and of down's bias, which who makes dy can add up on the way: down().backward_bias(pass, dy). The result takes the
+  // place of gate_up's gradient: over it, or in scratch until the caller's scope ends. dx = the input's gradient +
+  // beta * dx; it may be dy.
+  TensorView backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx,
+                      float beta = 0) const;
 
  private:
   // The product and its GELU are one op.

@@ -70,8 +70,7 @@ TensorView Norm::backward(Pass& pass, const Backward& call) const {
                            .dropout_site = call.drop.site,
                            .dbranch_bias = branch.grad,
                            .branch_beta = branch.beta,
-                           .later = call.waits && collects ? &pass.waiting.sums() : nullptr,
-                           .product = call.product});
+                           .later = call.waits && collects ? &pass.waiting.sums() : nullptr});
   return dropped.defined() ? dropped : call.dx;
 }
 

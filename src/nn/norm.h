@@ -47,7 +47,6 @@ class Norm {
     TensorView sum;
     NormStats stats;
     TensorView dy;
-    MatmulArgs product;              // makes dy, if it has a c
     TensorView dresidual;            // or undefined
     TensorView dx;                   // out: dresidual + norm'(dy); may be either of them, or `sum` without drop
     TensorView y;                    // out: the forward's output again, or undefined

@@ -115,7 +115,7 @@ void Block::backward_mlp(Pass& pass, const BlockSaved& saved, StreamGrad& grad) 
                                .waits = true});
   }
   const TensorView dn2 = pass.scratch(grad.dx.shape, "d norm2");
-  const FirstLayerGrad up = mlp_.backward(pass, saved.mlp, dbranch, dn2);
+  const TensorView dgate_up = mlp_.backward(pass, saved.mlp, dbranch, dn2);
   // A norm's backward reads what its output is made of: it can write that again, and the weight's gradient waits for
   // it.
   const bool rebuilds = !saved.n2.defined() && mlp_.up().reads_input(pass);
@@ -125,13 +125,12 @@ void Block::backward_mlp(Pass& pass, const BlockSaved& saved, StreamGrad& grad) 
                  {.sum = saved.mid,
                   .stats = saved.stats2,
                   .dy = dn2,
-                  .product = up.left,
                   .dresidual = grad.dx,
                   .y = again,
                   .drop = drop(pass, 0),
                   .branch_bias = out_norm1_.defined() ? kNoParam : attention_.out().bias()},
                  !norm1_.defined());
-  mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n2), up.dy);
+  mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n2), dgate_up);
 }
 
 void Block::backward_attention(Pass& pass, const BlockSaved& saved, StreamGrad& grad, ParamId bias_before) const {
@@ -147,23 +146,22 @@ void Block::backward_attention(Pass& pass, const BlockSaved& saved, StreamGrad& 
                                .waits = true});
   }
   if (!norm1_.defined()) {
-    const FirstLayerGrad qkv = attention_.backward(pass, saved.attention, dbranch, grad.dx, 1);
-    return attention_.qkv().backward_weight(pass, Operand(saved.x), qkv.dy);
+    const TensorView dqkv = attention_.backward(pass, saved.attention, dbranch, grad.dx, 1);
+    return attention_.qkv().backward_weight(pass, Operand(saved.x), dqkv);
   }
   const TensorView dn1 = pass.scratch(grad.dx.shape, "d norm1");
-  const FirstLayerGrad qkv = attention_.backward(pass, saved.attention, dbranch, dn1);
+  const TensorView dqkv = attention_.backward(pass, saved.attention, dbranch, dn1);
   const bool rebuilds = !saved.n1.defined() && attention_.qkv().reads_input(pass);
   const TensorView again = rebuilds ? attention_.input_again(pass, saved.x.shape, "norm1 again") : TensorView{};
   grad.pass_norm(pass, norm1_,
                  {.sum = saved.x,
                   .stats = saved.stats1,
                   .dy = dn1,
-                  .product = qkv.left,
                   .dresidual = grad.dx,
                   .y = again,
                   .drop = saved.drop,
                   .branch_bias = bias_before});
-  attention_.qkv().backward_weight(pass, Operand(again.defined() ? again : saved.n1), qkv.dy);
+  attention_.qkv().backward_weight(pass, Operand(again.defined() ? again : saved.n1), dqkv);
 }
 
 void Block::backward(Pass& pass, const BlockSaved& kept, StreamGrad& grad, ParamId bias_before) const {

@@ -27,14 +27,14 @@ void Block::backward_after(Pass& pass, const BlockSaved& saved, StreamGrad& grad
         {.sum = sum, .stats = stats, .dy = grad.dx, .y = y, .drop = dropped, .branch_bias = branch_end.bias()}, true);
   };
   norm_backward(norm2_, saved.end, saved.stats2, {}, drop(pass, 1), mlp_.down());
-  const FirstLayerGrad up = mlp_.backward(pass, saved.mlp, grad.branch, grad.dx, 1);
+  const TensorView dgate_up = mlp_.backward(pass, saved.mlp, grad.branch, grad.dx, 1);
   const bool rebuilds = !saved.n1.defined() && mlp_.up().reads_input(pass);
   const TensorView again = rebuilds ? mlp_.up().input_again(pass, saved.mid.shape, "norm1 again") : TensorView{};
   norm_backward(norm1_, saved.mid, saved.stats1, again, drop(pass, 0), attention_.out());
-  mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n1), up.dy);
+  mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n1), dgate_up);
 
-  const FirstLayerGrad qkv = attention_.backward(pass, saved.attention, grad.branch, grad.dx, 1);
-  attention_.qkv().backward_weight(pass, Operand(saved.x), qkv.dy);
+  const TensorView dqkv = attention_.backward(pass, saved.attention, grad.branch, grad.dx, 1);
+  attention_.qkv().backward_weight(pass, Operand(saved.x), dqkv);
 }
 
 }  // namespace gradmill

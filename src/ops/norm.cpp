@@ -23,31 +23,25 @@ void validate(const NormArgs& args) {
   (void)args;
 }
 
-// Whether the product that makes the norm's input can be one kernel with it. On paper it is two ops, whose scratch is
-// no smaller.
-template <class Args>
-bool joins_product(const ExecContext& ctx, const Args& args) {
+// Whether the product that makes delta can be one kernel with the norm. On paper it is two ops, whose scratch is no
+// smaller.
+bool joins_product(const ExecContext& ctx, const NormArgs& args) {
   if constexpr (kHasCuda) {
     return !ctx.dry && ctx.device.kind == DeviceKind::cuda && ctx.kernels.norms_in_products &&
-           hopper_supports(ctx, args.product, args);
+           hopper_supports(ctx, args);
   }
   return false;
 }
 
-// `tensors` of the norm's size that are read and written beside the product's operands.
-OpCost joined_cost(const MatmulArgs& product, double tensors) {
-  return {.flops = 2 * double(product.c.numel()) * double(product.a.cols()),
-          .bytes = double(product.a.bytes() + product.b.bytes()) + tensors * double(product.c.bytes()),
-          .matrix = true};
-}
-
-// run<T>() as an op of the GPU.
-template <class Run>
-void run_joined(ExecContext& ctx, std::string_view name, const MatmulArgs& product, double tensors, Run&& run) {
-  run_op(ctx, product_name(ctx, name, product), product.c.dtype, FloatTypes{}, joined_cost(product, tensors),
-         [&]<Device D, class T>() {
-           if constexpr (D == Device::cuda && !std::is_same_v<T, float>) run.template operator()<T>();
-         });
+void norm_forward_of_product(ExecContext& ctx, const NormArgs& args) {
+  const MatmulArgs& product = args.product;
+  const double tensors = 3;  // of the norm's size, beside the product's operands
+  const OpCost cost{.flops = 2 * double(product.c.numel()) * double(product.a.cols()),
+                    .bytes = double(product.a.bytes() + product.b.bytes()) + tensors * double(product.c.bytes()),
+                    .matrix = true};
+  run_op(ctx, product_name(ctx, "matmul_norm", product), args.x.dtype, FloatTypes{}, cost, [&]<Device D, class T>() {
+    if constexpr (D == Device::cuda && !std::is_same_v<T, float>) hopper_matmul_norm<T>(ctx, args);
+  });
 }
 
 }  // namespace
@@ -56,10 +50,7 @@ void norm_forward(ExecContext& ctx, const NormArgs& args) {
   validate(args);
   if (args.product.c.defined()) {
     assert(args.product.c.data == args.delta.data);
-    if (joins_product(ctx, args)) {
-      return run_joined(ctx, "matmul_norm", args.product, 3,
-                        [&]<class T>() { hopper_matmul_norm<T>(ctx, args.product, args); });
-    }
+    if (joins_product(ctx, args)) return norm_forward_of_product(ctx, args);
     matmul(ctx, args.product);
   }
   if (args.dropout && !in_one_pass(ctx)) {
@@ -82,8 +73,7 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args) {
   assert(args.dy.shape == args.sum.shape && args.dx.shape == args.sum.shape);
   assert(args.mean.defined() == (args.kind == NormKind::layer));
   assert(!args.y.rows.defined() && !args.y.cols.defined());
-  const bool in_one = in_one_pass(ctx), joined = args.product.c.defined() && joins_product(ctx, args);
-  if (args.product.c.defined() && !joined) matmul(ctx, args.product);
+  const bool in_one = in_one_pass(ctx);
   if (args.y.plain.defined() && !in_one) {
     norm_rebuild(ctx, {.kind = args.kind,
                        .x = args.sum,
@@ -101,16 +91,6 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args) {
     const int64_t planes = in_one && branch ? 3 : args.dbias.defined() ? 2 : 1;
     const TensorView partials = ctx.alloc(in_one && args.later ? ctx.saved : ctx.scratch,
                                           {planes, chunks.count, args.sum.cols()}, DType::fp32, "norm partials");
-    if (joined) {
-      const double tensors = 2 + args.dresidual.defined() + args.y.plain.defined() + args.dropped.defined();
-      return run_joined(ctx, "matmul_norm_backward", args.product, tensors, [&]<class T>() {
-        const TensorView first(partials.ptr<float>(), DType::fp32, {chunks.count, args.sum.cols()});
-        const TensorView parts = hopper_matmul_norm_backward<T>(ctx, args.product, args, first);
-        const PartialSum sum{parts, args.dweight, args.weight_beta};
-        if (args.later == nullptr) return add_partial_sums<Device::cuda>(ctx, {&sum, 1});
-        args.later->push_back(sum);
-      });
-    }
     double tensors = args.dresidual.defined() ? 4 : 3;
     if (in_one) tensors += (args.y.plain.defined() ? 1 : 0) + (args.dropped.defined() ? 1 : 0);
     const OpCost cost{.flops = 14 * double(args.sum.numel()), .bytes = tensors * double(args.sum.bytes())};

@@ -59,8 +59,6 @@ struct NormGradArgs {
   // Or null. On a GPU the sums over chunks of rows are left to who has this list: their partials are then in the saved
   // arena.
   std::vector<PartialSum>* later = nullptr;
-  // With c: the product that makes dy, as in the forward.
-  MatmulArgs product;
 };
 void norm_backward(ExecContext& ctx, const NormGradArgs& args);
 

@@ -62,10 +62,9 @@ TEST_P(LayerTest, SelfAttention) {
       };
       const auto backward = [&] {
         const ArenaScope scope(ctx_.scratch);
-        FirstLayerGrad qkv = layer.backward(p, saved, dy, dx);
-        finish_product(ctx_, qkv.left);
+        const TensorView dqkv = layer.backward(p, saved, dy, dx);
         layer.out().backward_bias(p, dy);
-        layer.qkv().backward_weight(p, Operand(x), qkv.dy);
+        layer.qkv().backward_weight(p, Operand(x), dqkv);
       };
       expect_all_gradients(forward, backward, y, dy, x, dx);
     }
@@ -89,9 +88,7 @@ TEST_P(LayerTest, MlpOfEachActivation) {
     };
     const auto backward = [&] {
       const ArenaScope scope(ctx_.scratch);
-      FirstLayerGrad up = layer.backward(p, saved, dy, dx);
-      finish_product(ctx_, up.left);
-      layer.up().backward_weight(p, Operand(x), up.dy);
+      layer.up().backward_weight(p, Operand(x), layer.backward(p, saved, dy, dx));
       layer.down().backward_bias(p, dy);
     };
     expect_all_gradients(forward, backward, y, dy, x, dx);

@@ -3,7 +3,6 @@
 // that every way to add up the product gives the same bits.
 #include <cmath>
 
-#include "ops/dropout.h"
 #include "ops/norm.h"
 #include "support/op_test.h"
 
@@ -50,16 +49,9 @@ class MatmulNormTest : public OpTest {
     if (args.kind == NormKind::layer) args.mean = tensor({args.x.rows()}, DType::fp32);
     return args;
   }
-  NormGradArgs backward_of(const NormGradArgs& inputs) {
-    NormGradArgs args = inputs;
-    args.dx = tensor(args.sum.shape, dtype());
-    args.dropped = tensor(args.sum.shape, dtype());
-    args.dweight = upload(random_values(args.sum.cols(), 8), {args.sum.cols()}, DType::fp32);
-    return args;
-  }
 };
 
-TEST_P(MatmulNormTest, ForwardIsItsTwoParts) {
+TEST_P(MatmulNormTest, IsItsTwoParts) {
   for (const auto& [rows, depth, cols] : sizes()) {
     for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
       const ArenaScope scope(ctx_.persistent);
@@ -88,52 +80,6 @@ TEST_P(MatmulNormTest, ForwardIsItsTwoParts) {
       expect_reduction(download(joined.rstd), download(apart.rstd), DType::fp32, cols, 2, "rstd");
       if (layer) expect_reduction(download(joined.mean), download(apart.mean), DType::fp32, cols, 2, "mean");
       expect_reduction(download(joined.y.plain), download(apart.y.plain), dtype(), 1, 2, "y");
-    }
-  }
-}
-
-TEST_P(MatmulNormTest, BackwardIsItsTwoParts) {
-  for (const auto& [rows, depth, cols] : sizes()) {
-    for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
-      const ArenaScope scope(ctx_.persistent);
-      const bool layer = kind == NormKind::layer;
-      NormArgs forward = forward_of({.kind = kind,
-                                     .x = matrix(rows, cols, 4),
-                                     .delta = matrix(rows, cols, 7),
-                                     .weight = vector(cols, 5),
-                                     .eps = 1e-5f});
-      norm_forward(ctx_, forward);
-      const MatmulArgs product{
-          .a = integers(rows, depth, 1), .b = integers(depth, cols, 2), .c = tensor({rows, cols}, dtype())};
-      const NormGradArgs inputs{.kind = kind,
-                                .sum = forward.sum,
-                                .mean = forward.mean,
-                                .rstd = forward.rstd,
-                                .weight = forward.weight,
-                                .dy = product.c,
-                                .dresidual = layer ? forward.x : TensorView{},
-                                .weight_beta = 1,
-                                .dropout_site = 9};
-      NormGradArgs joined = backward_of(inputs);
-      const NormGradArgs apart = backward_of(inputs);
-      joined.product = product;
-      joined.y = Operand(tensor({rows, cols}, dtype()));
-      norm_backward(ctx_, joined);
-      matmul(ctx_, product);
-      norm_backward(ctx_, apart);
-      const auto expected = download(apart.dx);
-      expect_reduction(download(joined.dx), expected, dtype(), 1, 8, "dx");
-      expect_reduction(download(joined.dweight), download(apart.dweight), DType::fp32, rows, 2, "dweight");
-      expect_same_bits(download(joined.y.plain), download(forward.y.plain), "y");
-      const TensorView dropped = tensor({rows, cols}, dtype());
-      dropout(ctx_, {.x = joined.dx, .y = dropped, .site = 9});
-      expect_same_bits(download(joined.dropped), download(dropped), "dropped");
-      const std::vector<float> dx = download(joined.dx);
-      joined.dx = layer ? joined.dresidual : joined.dx;
-      joined.dropped = joined.sum;
-      norm_backward(ctx_, joined);
-      expect_same_bits(download(joined.dx), dx, "dx over the residual");
-      expect_same_bits(download(joined.sum), download(dropped), "dropped over the sum");
     }
   }
 }
