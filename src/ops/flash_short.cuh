@@ -118,7 +118,16 @@ __device__ inline uint4 philox_words(const Dropout& rule, uint2 row, uint4 block
 
 // Bit i: whether column i of the block is kept.
 __device__ inline uint32_t keep_eight(const Dropout& rule, const uint4& words) {
-  const uint32_t four[4] = {words.x, words.y, words.z, words.w}, limit = rule.threshold << 16;
+  const uint32_t four[4] = {words.x, words.y, words.z, words.w};
+#if __CUDA_ARCH__ >= 900
+  // Both halves of a word at once: max(half, threshold - 1) - (threshold - 1), but at most 1.
+  const uint32_t below = rule.threshold == 0 ? 0 : (rule.threshold - 1) * 0x10001u, minus = __vneg2(below);
+  uint32_t pairs = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) pairs += __viaddmin_u16x2(__vmaxu2(four[i], below), minus, 0x10001u) << (2 * i);
+  return rule.threshold == 0 ? 0xff : (pairs | pairs >> 15) & 0xff;
+#else
+  const uint32_t limit = rule.threshold << 16;
   uint32_t bits = 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -126,6 +135,7 @@ __device__ inline uint32_t keep_eight(const Dropout& rule, const uint4& words) {
     if (four[i] >= limit) bits |= 2u << (2 * i);
   }
   return bits;
+#endif
 }
 
 }  // namespace gradmill::flash
