@@ -116,7 +116,6 @@ struct Packed<N, 1> {
   __device__ static Packed of(ValueAt&& value_at) {
     return {from_float<N>(value_at(0))};
   }
-  __device__ friend Packed operator+(const Packed& a, const Packed& b) { return {from_float<N>(a[0] + b[0])}; }
 };
 
 }  // namespace gradmill::cuda
