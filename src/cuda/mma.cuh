@@ -95,6 +95,12 @@ __device__ inline uint4 load_shared_16(uint32_t address) {
                : "memory");
   return value;
 }
+// Without a branch.
+__device__ inline void store_shared_if(bool wanted, uint32_t address, uint32_t value) {
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %2, 0;\n@p st.shared.b32 [%0], %1;}" ::"r"(address), "r"(value),
+               "r"(int(wanted))
+               : "memory");
+}
 __device__ inline void store_shared_byte(uint32_t address, uint32_t value) {
   asm volatile("st.shared.b8 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }

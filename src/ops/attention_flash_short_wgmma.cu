@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flash attention, backward, for sequences of up to 256 keys, on Hopper. All of a head lies in shared memory. Two
-// warpgroups walk over blocks of 64: with keys of their own over queries for dk and dv, then with queries of their own
-// over keys for dq. Scores are computed twice, seven products instead of five, but warpgroups exchange nothing, meet
-// twice a head only, and under a causal mask have the same work: blocks 0 and 3, or 1 and 2. While one computes weights
-// the other multiplies.
-// What dropout keeps is drawn once for both walks, a bit a weight, while keys and values of the head are on their way;
-// queries and the gradients of outputs are loaded a head ahead.
-// For a head of 256 causal tokens warps issue some 35,000 instructions, 9,000 for each scheduler, and the matrix units
+// warpgroups walk over blocks of 64: with queries of their own over keys for dq, then with keys of their own over
+// queries for dk and dv. Scores are computed twice, seven products instead of five, but warpgroups exchange nothing,
+// seldom meet, and under a causal mask have the same work: blocks 0 and 3, or 1 and 2. While one computes weights the
+// other multiplies.
+// What dropout keeps is drawn once for both walks, a bit a weight. Queries and the gradients of outputs are loaded a
+// head ahead; keys and values too, once those of the last walk are in registers.
+// For a head of 256 causal tokens warps issue some 50,000 instructions, a fifth of them to draw, and the matrix units
 // work for 9,000 cycles. An H200 moves its 256 KB in 14,000.
 #include "cuda/launch.h"
 #include "ops/flash_launch.h"
@@ -59,6 +59,7 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
     item += last && more ? int(gridDim.x) : 0;
     Unit next(p, item);
     if (!last) next.head = unit.head + 1;
+    if (!more) next.seq.q_len = next.seq.k_len = 0;  // then nothing is read
     cuda::wait_for_copies();
     cuda::show_to_products();
     __syncthreads();
@@ -67,13 +68,31 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
       load_queries(grad, next, at, home ^ 1);
       prefetch_out(p, next);
     }
+    cuda::commit_copies();
     const float scale2 = p.scale * kLog2E;
 #pragma unroll 1
     for (int turn = 0; turn < kTurns; ++turn) {
       const Place place = place_of(turn);
+      float dq[kWidthTiles][4] = {};
+      walk_over_keys<N, kDropout>(unit.seq, place, at, home, scale2, dq);
+      store_gradient(at.stage(warp), dq, p.scale * keep_scale, grad.dq, unit.seq.q_begin + place.strip,
+                     unit.head * p.head_dim, unit.seq.q_len - place.strip, p.head_dim);
+    }
+#pragma unroll 1
+    for (int turn = kTurns - 1; turn >= 0; --turn) {
+      const Place place = place_of(turn);
+      OwnRows k, v;
+      load_own(at.k(), place.strip, k);
+      load_own(at.v(), place.strip, v);
+      if (turn == 0 && last) {
+        // Now they are in registers, and nobody reads those in shared memory any more.
+        __syncthreads();
+        load_keys(p, next, at);
+      }
+      cuda::commit_copies();  // maybe of nothing
       float dk[kWidthTiles][4] = {}, dv[kWidthTiles][4] = {};
       if (!first) fetch(parked[turn], dk, dv);
-      walk_over_queries<N, kDropout>(unit.seq, place, at, home, scale2, dk, dv);
+      walk_over_queries<N, kDropout>(unit.seq, place, at, home, scale2, k, v, dk, dv);
       if (!last) {
         park(dk, dv, parked[turn]);
         continue;
@@ -83,20 +102,14 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
       store_gradient(at.stage(warp), dv, keep_scale, grad.dv, row, column, rows, p.head_dim);
       store_gradient(at.stage(warp), dk, p.scale * keep_scale, grad.dk, row, column, rows, p.head_dim);
     }
-#pragma unroll 1
-    for (int turn = 0; turn < kTurns; ++turn) {
-      const Place place = place_of(turn);
-      float dq[kWidthTiles][4] = {};
-      walk_over_keys<N, kDropout>(unit.seq, place, at, home, scale2, dq);
-      store_gradient(at.stage(warp), dq, p.scale * keep_scale, grad.dq, unit.seq.q_begin + place.strip,
-                     unit.head * p.head_dim, unit.seq.q_len - place.strip, p.head_dim);
+    if (!more) {
+      cuda::wait_for_copies();
+      return;
     }
-    if (!more) return;
     const OutRows<N> out(p, next, place_of(0), place_of(1));
-    cuda::wait_for_copies();
+    cuda::wait_for_groups<1>();
     __syncthreads();
-    // Nobody reads this head any more, and the next one's queries are there.
-    if (last) load_keys(p, next, at);
+    // Nobody reads anything of this head any more, and the next one's queries are there.
     home ^= 1;
     unit = next;
     if (kDropout) draw(unit);

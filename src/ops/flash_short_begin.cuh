@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flash attention, backward, for short sequences on Hopper: what a block prepares before it walks over a head. See
-// attention_flash_short_wgmma.cu.
+// attention_flash_short_wgmma.cu. Lanes take no different branches here: behind one the compiler would not believe that
+// warps are together again, and products and common registers of a warp need to be sure of that.
 #pragma once
 
 #include "ops/flash_short_wgmma.cuh"
@@ -31,7 +32,8 @@ __device__ void load_queries(const GradParams<N>& grad, const Unit& unit, const 
 template <class N>
 __device__ void prefetch_out(const Params<N>& p, const Unit& unit) {
   const int row = afresh(int(threadIdx.x));
-  if (row < unit.seq.q_len) cuda::prefetch(p.out.at(unit.seq.q_begin + row, unit.head * p.head_dim));
+  const int from = row < unit.seq.q_len ? unit.seq.q_begin + row : 0;
+  cuda::prefetch(p.out.at(from, unit.head * p.head_dim));
 }
 
 // A warp's strip of queries: outputs and lse on their way from memory, then the head's vectors. Delta, the sums of out
@@ -40,8 +42,7 @@ __device__ void prefetch_out(const Params<N>& p, const Unit& unit) {
 template <class N>
 class OutStrip {
  public:
-  // Without a branch: behind one the compiler would not believe that warps are together again, and products need to be
-  // sure of that. For rows and columns that are not there something is read that does not count.
+  // For rows and columns that are not there something is read that does not count.
   __device__ OutStrip(const Params<N>& p, const Unit& unit, const Place& place) {
     const int lane = afresh(int(threadIdx.x)) % 32;
 #pragma unroll
@@ -80,9 +81,9 @@ class OutStrip {
       const int row = place.strip + g + half * 8;
       const float sum = g % 2 == 0 ? sums[half][2 * half] : sums[half][2 * half + 1];
       const uint32_t to = at.vectors(row) + g % 2 * 4;
-      if (t != g / 2) continue;  // not on the diagonal
-      cuda::store_shared(to, __float_as_uint(row < q_len ? lse_[half] * kLog2E : 0));
-      cuda::store_shared(to + 8, __float_as_uint(row < q_len ? sum * kept_share : 0));
+      const bool diagonal = t == g / 2;
+      cuda::store_shared_if(diagonal, to, __float_as_uint(row < q_len ? lse_[half] * kLog2E : 0));
+      cuda::store_shared_if(diagonal, to + 8, __float_as_uint(row < q_len ? sum * kept_share : 0));
     }
   }
 

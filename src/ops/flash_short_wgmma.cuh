@@ -174,16 +174,13 @@ __device__ void to_left(const float (&acc)[kBlockTiles][4], Left& left) {
              reinterpret_cast<uint32_t(&)[1][kBlock / 16][4]>(left));
 }
 
-// Adds to dk and dv of a block of keys what the queries of a head contribute. A step's last products are under way when
-// the next one's first are queued.
+// Adds to dk and dv of a block of keys, `k` and `v`, what the queries of a head contribute. A step's last products are
+// under way when the next one's first are queued.
 template <class N, bool kDropout>
 __device__ void walk_over_queries(const Sequence& seq, const Place& place, const HeadLayout& at, int home, float scale2,
-                                  float (&dk)[kWidthTiles][4], float (&dv)[kWidthTiles][4]) {
+                                  OwnRows& k, OwnRows& v, float (&dk)[kWidthTiles][4], float (&dv)[kWidthTiles][4]) {
   const Range queries = seq.queries_of({place.block, min(place.block + kBlock, seq.k_len)});
   const int lane = afresh(int(threadIdx.x)) % 32, end = uniform(place.block < seq.k_len ? queries.end : 0);
-  OwnRows k, v;
-  load_own(at.k(), place.strip, k);
-  load_own(at.v(), place.strip, v);
   Left weights = {}, dscores = {};
 #pragma unroll 1
   for (int query = uniform(queries.begin / kBlock * kBlock); query < end; query += kBlock) {
