@@ -163,8 +163,9 @@ __device__ void multiply_add_rows(float (&c)[kWidthTiles][4], Left& left, uint64
   cuda::hold_in_place(left);
   cuda::begin_products();
 #pragma unroll
-  for (int k = 0; k < kBlock / 16; ++k)
+  for (int k = 0; k < kBlock / 16; ++k) {
     cuda::multiply_add_columns<N>(c, left[k], rows + k * (16 * HeadLayout::kRowBytes / 16));
+  }
   cuda::end_products();
 }
 
