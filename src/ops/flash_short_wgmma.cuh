@@ -145,6 +145,14 @@ __device__ inline void load_own(uint32_t tensor, int strip, OwnRows& rows) {
   cuda::hold_in_place(rows);
 }
 
+// ptxas 13.0 does not see that operands in registers are used again by a loop's next products, unless they have a use
+// behind it: this one, which never happens.
+__device__ inline void use_at_last(uint32_t stage, const OwnRows& rows) {
+  if (threadIdx.y == 0) return;
+#pragma unroll
+  for (int i = 0; i < kShortWidth / 4; ++i) cuda::store_shared(stage + i * 4, rows[i / 4][i % 4]);
+}
+
 // Queues c = own · rowsᵀ over the columns of a head.
 template <class N>
 __device__ void multiply_heads(float (&c)[kBlockTiles][4], const OwnRows& own, uint64_t rows) {
@@ -218,8 +226,8 @@ __device__ void walk_over_queries(const Sequence& seq, const Place& place, const
   cuda::hold_in_place(dscores);
   cuda::hold_in_place(dk);
   cuda::hold_in_place(dv);
-  cuda::hold_in_place(k);
-  cuda::hold_in_place(v);
+  use_at_last(at.stage(0), k);
+  use_at_last(at.stage(0), v);
 }
 
 // dq of a block of queries, but for factors.
@@ -274,8 +282,8 @@ __device__ void walk_over_keys(const Sequence& seq, const Place& place, const He
   cuda::wait_for_products<0>();
   cuda::hold_in_place(dscores);
   cuda::hold_in_place(dq);
-  cuda::hold_in_place(q);
-  cuda::hold_in_place(dout);
+  use_at_last(at.stage(0), q);
+  use_at_last(at.stage(0), dout);
 }
 
 // dk and dv to where they wait, and back.
