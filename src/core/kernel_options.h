@@ -15,6 +15,7 @@ struct KernelOptions {
   bool deterministic = false;  // the same bits from run to run, also where that is slower
   bool fused_adamw = true;
   bool fused_gelu = true;         // GELU inside the products around it, where that was timed to be faster
+  bool norms_in_products = true;  // norms of narrow models inside the products before them
   bool batched_gradients = true;  // of small weights: those of all blocks in one product
 };
 

@@ -35,7 +35,7 @@ HWY_INLINE void philox_words(uint64_t seed, const RandomBlock& counter, int64_t 
     auto c0 = first;
     auto c1 = hn::Set(d, counter[1]), c2 = hn::Set(d, counter[2]), c3 = hn::Set(d, counter[3]);
     auto key0 = hn::Set(d, seed), key1 = hn::Set(d, seed >> 32);
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < kPhiloxRounds; ++round) {
       const auto product0 = multiply(c0, 0xD2511F53u), product1 = multiply(c2, 0xCD9E8D57u);
       c0 = hn::Xor(hn::ShiftRight<32>(product1), hn::Xor(c1, key0));
       c1 = product1;

@@ -25,6 +25,15 @@ __device__ inline void cluster_wait() {
 #endif
 }
 
+// This block's number in its cluster.
+__device__ inline int cluster_rank() {
+  uint32_t rank = 0;
+#if __CUDA_ARCH__ >= 900
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+#endif
+  return int(rank);
+}
+
 // *at = value in the shared memory of the cluster's block `rank`, which must have started and must not have ended.
 __device__ inline void store_to_block(float2* at, int rank, float2 value) {
 #if __CUDA_ARCH__ >= 900

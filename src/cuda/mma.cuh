@@ -27,6 +27,16 @@ __device__ inline uint32_t pack_pair(float first, float second) {
   }
 }
 
+// The two of them again.
+template <class N>
+__device__ inline float2 unpack_pair(uint32_t pair) {
+  if constexpr (std::is_same_v<N, __half>) {
+    return __half22float2(*reinterpret_cast<const __half2*>(&pair));
+  } else {
+    return {__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u)};
+  }
+}
+
 // c (16 x 8) += a (16 x 16) · b (16 x 8).
 template <class N>
 __device__ inline void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
@@ -84,6 +94,34 @@ __device__ inline uint4 load_shared_16(uint32_t address) {
                : "r"(address)
                : "memory");
   return value;
+}
+// Without a branch.
+__device__ inline void store_shared_if(bool wanted, uint32_t address, uint32_t value) {
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %2, 0;\n@p st.shared.b32 [%0], %1;}" ::"r"(address), "r"(value),
+               "r"(int(wanted))
+               : "memory");
+}
+__device__ inline void store_shared_byte(uint32_t address, uint32_t value) {
+  asm volatile("st.shared.b8 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+__device__ inline uint32_t load_shared_word(uint32_t address) {
+  uint32_t value;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+  return value;
+}
+__device__ inline float load_shared_float(uint32_t address) { return __uint_as_float(load_shared_word(address)); }
+// 16 bits.
+__device__ inline uint32_t load_shared_short(uint32_t address) {
+  uint16_t value;
+  asm volatile("ld.shared.b16 %0, [%1];" : "=h"(value) : "r"(address) : "memory");
+  return value;
+}
+// Stores 16 bytes if they are wanted, without a branch. In assembly: the compiler takes a plain store of a vector
+// apart.
+__device__ inline void store_global_16(bool wanted, void* to, uint4 value) {
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %5, 0;\n@p st.global.v4.b32 [%0], {%1, %2, %3, %4};}" ::"l"(to),
+               "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(int(wanted))
+               : "memory");
 }
 __device__ inline float2 load_shared_pair(uint32_t address) {
   float2 value;

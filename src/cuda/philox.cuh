@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
+#include "core/rng.h"
 #include "core/step_scalars.h"
+#include "cuda/rounded.cuh"
 
 namespace gradmill::cuda {
 
@@ -19,7 +21,7 @@ __device__ inline uint4 philox(uint64_t seed, uint4 c) {
   constexpr uint32_t kMul0 = 0xD2511F53u, kMul1 = 0xCD9E8D57u, kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
   auto key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
 #pragma unroll
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
     const uint64_t product0 = multiply_wide(kMul0, c.x), product1 = multiply_wide(kMul1, c.z);
     c = make_uint4(static_cast<uint32_t>(product1 >> 32) ^ c.y ^ key0, static_cast<uint32_t>(product1),
                    static_cast<uint32_t>(product0 >> 32) ^ c.w ^ key1, static_cast<uint32_t>(product0));
@@ -39,7 +41,10 @@ __device__ inline uint4 random_words(const StepScalars& scalars, uint32_t site, 
 __device__ inline uint32_t drop_threshold(float probability) {
   return min(__float2uint_rn(probability * 65536.0f), 65535u);
 }
-__device__ inline float drop_scale(uint32_t threshold) { return 65536.0f / static_cast<float>(65536 - threshold); }
+// With the same bits as a division, for 65536 is a power of two.
+__device__ inline float drop_scale(uint32_t threshold) {
+  return 65536.0f * rounded_reciprocal(static_cast<float>(65536 - threshold));
+}
 
 // What a dropout site drops in this step, and what it multiplies the rest with: the one definition of core/rng.h.
 struct DropoutRule {
@@ -66,6 +71,13 @@ struct DropoutRule {
   __device__ bool keeps(const uint4& words, int i) const {
     const uint32_t word = i / 2 == 0 ? words.x : i / 2 == 1 ? words.y : i / 2 == 2 ? words.z : words.w;
     return (i % 2 ? word >> 16 : word & 0xffff) >= threshold;
+  }
+  // Two neighbouring 16-bit elements, of which those stay that their word keeps.
+  __device__ uint32_t kept(uint32_t pair, uint32_t word) const {
+    const uint32_t limit = threshold << 16;
+    if (word << 16 < limit) pair &= 0xffff0000u;
+    if (word < limit) pair &= 0xffffu;
+    return pair;
   }
 };
 

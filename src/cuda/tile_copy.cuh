@@ -22,6 +22,15 @@ __device__ inline void barrier_init_done() { asm volatile("fence.mbarrier_init.r
 __device__ inline void barrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
+// At the barrier that the cluster's block `rank` has at this address.
+__device__ inline void barrier_arrive_at(uint32_t barrier, int rank) {
+  asm volatile(
+      "{.reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [there];}" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
+}
 // Arrives, and says how many bytes copies will bring before the phase ends.
 __device__ inline void barrier_expect(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
@@ -49,6 +58,15 @@ __device__ inline void copy_tile(uint32_t to, const CUtensorMap& map, int column
       "l"(&map), "r"(column), "r"(row), "r"(barrier)
       : "memory");
 }
+// The same to all blocks of the cluster that `blocks` has a bit for, at the same address; each one's barrier is told.
+__device__ inline void copy_tile_to(uint16_t blocks, uint32_t to, const CUtensorMap& map, int column, int row,
+                                    uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+      "l"(&map), "r"(column), "r"(row), "r"(barrier), "h"(blocks)
+      : "memory");
+}
 // Contiguous bytes, a multiple of 16.
 __device__ inline void copy_bytes(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
@@ -61,10 +79,27 @@ __device__ inline void store_tile(const CUtensorMap& map, int column, int row, u
                "r"(row), "r"(from)
                : "memory");
 }
+// The same for what nothing reads again soon: it is the first to leave the cache.
+__device__ inline void store_tile_streaming(const CUtensorMap& map, int column, int row, uint32_t from) {
+  uint64_t first_to_leave;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first_to_leave));
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;" ::"l"(&map),
+      "r"(column), "r"(row), "r"(from), "l"(first_to_leave)
+      : "memory");
+}
+// Closes a group of this thread's stores; then waits until all groups but the last kLeft have read their shared memory.
+__device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+template <int kLeft>
+__device__ inline void wait_for_store_groups() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
+}
 // Until this thread's stores have read their shared memory.
 __device__ inline void wait_for_stores() {
-  asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
+  commit_stores();
+  wait_for_store_groups<0>();
 }
+
 // Registers of this warpgroup's threads from now on: the block's warpgroups trade them.
 template <int kRegisters>
 __device__ inline void take_registers() {

@@ -77,6 +77,22 @@ __device__ inline void show_to_products() {
     GRADMILL_MULTIPLY("bf16");               \
   }
 
+// GRADMILL_MULTIPLY(type, sixteen): with kAdd the accumulators are also read.
+#define GRADMILL_ADD_OR_NOT                            \
+  if constexpr (std::is_same_v<N, __half>) {           \
+    if constexpr (kAdd) {                              \
+      GRADMILL_MULTIPLY("f16", GRADMILL_SIXTEEN);      \
+    } else {                                           \
+      GRADMILL_MULTIPLY("f16", GRADMILL_NEW_SIXTEEN);  \
+    }                                                  \
+  } else {                                             \
+    if constexpr (kAdd) {                              \
+      GRADMILL_MULTIPLY("bf16", GRADMILL_SIXTEEN);     \
+    } else {                                           \
+      GRADMILL_MULTIPLY("bf16", GRADMILL_NEW_SIXTEEN); \
+    }                                                  \
+  }
+
 #define GRADMILL_NAMES_16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define GRADMILL_NAMES_32 GRADMILL_NAMES_16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
 
@@ -90,23 +106,8 @@ __device__ inline void show_to_products() {
   ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79" \
   ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 
-// c (64 x 32) = a · bᵀ, or += with kAdd, over 16 columns: rows of a (64) and b (32) as they lie.
-template <class N, bool kAdd>
-__device__ inline void multiply_rows(float (&c)[4][4], uint64_t a, uint64_t b) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define GRADMILL_MULTIPLY(type)                                                          \
-  asm volatile(                                                                          \
-      "{.reg .pred p; setp.ne.b32 p, %18, 0;"                                            \
-      "wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type " {" GRADMILL_NAMES_16 \
-      "}, %16, %17, p, 1, 1, 0, 0;}"                                                     \
-      : GRADMILL_SIXTEEN(c, 0)                                                           \
-      : "l"(a), "l"(b), "n"(int(kAdd)))
-  GRADMILL_OF_EACH_TYPE
-#undef GRADMILL_MULTIPLY
-#endif
-}
-
-// The same for 128 rows of b. Without kAdd, what c held before does not stay in registers.
+// c (64 x 128) = a · bᵀ, or += with kAdd, over 16 columns: rows of a (64) and b (128) as they lie. Without kAdd, what c
+// held before does not stay in registers.
 template <class N, bool kAdd>
 __device__ inline void multiply_rows(float (&c)[16][4], uint64_t a, uint64_t b) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -117,19 +118,23 @@ __device__ inline void multiply_rows(float (&c)[16][4], uint64_t a, uint64_t b) 
       "}, %64, %65, p, 1, 1, 0, 0;}"                                                      \
       : sixteen(c, 0), sixteen(c, 4), sixteen(c, 8), sixteen(c, 12)                       \
       : "l"(a), "l"(b), "n"(int(kAdd)))
-  if constexpr (std::is_same_v<N, __half>) {
-    if constexpr (kAdd) {
-      GRADMILL_MULTIPLY("f16", GRADMILL_SIXTEEN);
-    } else {
-      GRADMILL_MULTIPLY("f16", GRADMILL_NEW_SIXTEEN);
-    }
-  } else {
-    if constexpr (kAdd) {
-      GRADMILL_MULTIPLY("bf16", GRADMILL_SIXTEEN);
-    } else {
-      GRADMILL_MULTIPLY("bf16", GRADMILL_NEW_SIXTEEN);
-    }
-  }
+  GRADMILL_ADD_OR_NOT
+#undef GRADMILL_MULTIPLY
+#endif
+}
+
+// The same for 64 rows of b, and a (64 x 16) as mma's left operand. `a` must stay as it is until the product is done.
+template <class N, bool kAdd>
+__device__ inline void multiply_rows(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GRADMILL_MULTIPLY(type, sixteen)                                                 \
+  asm volatile(                                                                          \
+      "{.reg .pred p; setp.ne.b32 p, %37, 0;"                                            \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" GRADMILL_NAMES_32 \
+      "}, {%32,%33,%34,%35}, %36, p, 1, 1, 0;}"                                          \
+      : sixteen(c, 0), sixteen(c, 4)                                                     \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int(kAdd)))
+  GRADMILL_ADD_OR_NOT
 #undef GRADMILL_MULTIPLY
 #endif
 }
@@ -149,30 +154,18 @@ __device__ inline void multiply_add_columns(float (&c)[8][4], const uint32_t (&a
 #endif
 }
 
-// c (64 x 64) += aᵀ · b: 16 rows of 64 each.
-template <class N>
-__device__ inline void multiply_add_transposed(float (&c)[8][4], uint64_t a, uint64_t b) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define GRADMILL_MULTIPLY(type)                                                                   \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" GRADMILL_NAMES_32 \
-               "}, %32, %33, 1, 1, 1, 1, 1;"                                                      \
-               : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4)                                   \
-               : "l"(a), "l"(b))
-  GRADMILL_OF_EACH_TYPE
-#undef GRADMILL_MULTIPLY
-#endif
-}
-
-// c (64 x 128) += a · bᵀ over 16 columns: rows of a (64) and b (128) as they lie. With kRows, += a · b: b has 16 rows
-// of 128.
+// c (64 x 128) += a · bᵀ over 16 columns, or = without `add`: rows of a (64) and b (128) as they lie. With kRows a · b:
+// b has 16 rows of 128.
 template <class N, bool kRows>
-__device__ inline void multiply_add(float (&c)[16][4], uint64_t a, uint64_t b) {
+__device__ inline void multiply(float (&c)[16][4], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define GRADMILL_MULTIPLY(type)                                                                                  \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" GRADMILL_NAMES_64               \
-               "}, %64, %65, 1, 1, 1, 0, %66;"                                                                   \
-               : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12) \
-               : "l"(a), "l"(b), "n"(int(kRows)))
+#define GRADMILL_MULTIPLY(type)                                                                         \
+  asm volatile(                                                                                         \
+      "{.reg .pred p; setp.ne.b32 p, %67, 0;"                                                           \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" GRADMILL_NAMES_64               \
+      "}, %64, %65, p, 1, 1, 0, %66;}"                                                                  \
+      : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12) \
+      : "l"(a), "l"(b), "n"(int(kRows)), "r"(int(add)))
   GRADMILL_OF_EACH_TYPE
 #undef GRADMILL_MULTIPLY
 #endif
@@ -180,14 +173,16 @@ __device__ inline void multiply_add(float (&c)[16][4], uint64_t a, uint64_t b) {
 
 // The same for 192 columns of c.
 template <class N, bool kRows>
-__device__ inline void multiply_add(float (&c)[24][4], uint64_t a, uint64_t b) {
+__device__ inline void multiply(float (&c)[24][4], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define GRADMILL_MULTIPLY(type)                                                                                   \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type " {" GRADMILL_NAMES_96                \
-               "}, %96, %97, 1, 1, 1, 0, %98;"                                                                    \
-               : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12), \
-                 GRADMILL_SIXTEEN(c, 16), GRADMILL_SIXTEEN(c, 20)                                                 \
-               : "l"(a), "l"(b), "n"(int(kRows)))
+#define GRADMILL_MULTIPLY(type)                                                                          \
+  asm volatile(                                                                                          \
+      "{.reg .pred p; setp.ne.b32 p, %99, 0;"                                                            \
+      "wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type " {" GRADMILL_NAMES_96                \
+      "}, %96, %97, p, 1, 1, 0, %98;}"                                                                   \
+      : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12), \
+        GRADMILL_SIXTEEN(c, 16), GRADMILL_SIXTEEN(c, 20)                                                 \
+      : "l"(a), "l"(b), "n"(int(kRows)), "r"(int(add)))
   GRADMILL_OF_EACH_TYPE
 #undef GRADMILL_MULTIPLY
 #endif
@@ -195,6 +190,7 @@ __device__ inline void multiply_add(float (&c)[24][4], uint64_t a, uint64_t b) {
 
 #undef GRADMILL_FOUR
 #undef GRADMILL_OF_EACH_TYPE
+#undef GRADMILL_ADD_OR_NOT
 #undef GRADMILL_NEW_FOUR
 #undef GRADMILL_NEW_SIXTEEN
 #undef GRADMILL_NAMES_64
@@ -211,8 +207,5 @@ __device__ inline void store_matrices(uint32_t address, const uint32_t (&from)[4
                : "memory");
 #endif
 }
-
-// Barrier of the 128 threads of one warpgroup, another one than the block's: only one warpgroup of a block may use it.
-__device__ inline void sync_warpgroup() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
 
 }  // namespace gradmill::cuda

@@ -176,14 +176,19 @@ void Transformer::forward(Pass& pass, const ModelInputs& inputs, Activations& ke
   const auto show = [&](const std::string& where, const TensorView& x) {
     if (visit && x.defined()) (*visit)(where, x);
   };
-  const StreamBuffers buffers{pass.scratch(shape, "stream x"), pass.scratch(shape, "stream delta")};
-  Stream stream{Operand(pass.slot(Slot::x, shape, dtype, "embedded")), {}, {}};
+  StreamBuffers buffers{pass.scratch(shape, "stream x"), pass.scratch(shape, "stream delta"), {}};
+  const bool norms_after = spec_.norm_placement == NormPlacement::after;
+  if (!pass.policy.keeps(Slot::hidden) && !norms_after && !blocks_.empty()) {
+    buffers.hidden = pass.scratch({shape[0], blocks_[0].mlp().hidden_width()}, "hidden");
+  }
+  Stream stream{Operand(pass.slot(Slot::x, shape, dtype, "embedded")), {}, {}, {}};
   embedding_.forward(pass, inputs.tokens, inputs.token_types, kept.embedding, stream.x.plain);
   show("embedding", stream.x.plain);
   if (relative_.defined()) relative_.forward(pass, kept.relative);
   for (size_t layer = 0; layer < blocks_.size(); ++layer) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
     blocks_[layer].forward(pass, stream, buffers, kept.blocks[layer]);
+    if (visit) finish_product(pass.ctx, stream.product);
     show(fmt::format("layers.{}", layer), stream.x.plain);
     show(fmt::format("layers.{}", layer), stream.delta);
   }
@@ -195,7 +200,7 @@ void Transformer::forward(Pass& pass, const ModelInputs& inputs, Activations& ke
   kept.output = pass.slot(Slot::x, shape, dtype, "norm");
   kept.drop = stream.drop;
   final_norm_.forward(pass, stream.x.plain, stream.delta, stream.drop, stream.delta.defined() ? kept.x : TensorView{},
-                      kept.stats, Operand(kept.output));
+                      kept.stats, Operand(kept.output), stream.product);
   show("norm", kept.output);
 }
 

@@ -94,7 +94,7 @@ void SelfAttention::extend_cache(Pass& pass, const KvCache& cache, AttentionArgs
   args.v = cache.v;
 }
 
-void SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const {
+MatmulArgs SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const {
   const NameScope scope(pass.ctx, "attention");
   const int64_t rows = x.plain.rows();
   saved.qkv = pass.slot(Slot::qkv, {rows, qkv_.out()}, pass.weights.dtype(), "qkv");
@@ -113,8 +113,9 @@ void SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved,
   if (out_.needs_output() && pass.training()) {
     saved.projected = pass.slot(Slot::attended, y.shape, y.dtype, "projected");
   }
-  out_.forward(pass, Operand(saved.out), y, saved.projected);
+  const MatmulArgs left = out_.forward_but_product(pass, Operand(saved.out), y, saved.projected);
   if (!pass.policy.keeps(Slot::rotated)) saved.rotated = {};
+  return left;
 }
 
 AttentionGradArgs SelfAttention::gradient_args(Pass& pass, const AttentionSaved& saved, const TensorView& dout,

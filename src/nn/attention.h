@@ -62,9 +62,10 @@ class SelfAttention {
   // Room for `positions` rows, in the saved arena.
   KvCache make_cache(Pass& pass, int64_t positions) const;
 
-  // y (N, C) = attention(x). Slots that the policy does not keep live in scratch until the caller's scope ends. With
-  // saved.cache, the rows' keys and values join it at pass.seq.positions, and queries see what it holds.
-  void forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const;
+  // y (N, C) = attention(x), but for the product that is left. Slots that the policy does not keep live in scratch
+  // until the caller's scope ends. With saved.cache, the rows' keys and values join it at pass.seq.positions, and
+  // queries see what it holds.
+  [[nodiscard]] MatmulArgs forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const;
   // dx (N, C) = the input's gradient + beta * dx, from dy, which may be dx: all but the gradients of the projection's
   // weight, which the caller adds when it has x: qkv().backward_weight(pass, x, result), and of out's bias, which who
   // makes dy can add up on the way: out().backward_bias(pass, dy). The result is the gradient of saved.qkv: over it, or

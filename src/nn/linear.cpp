@@ -37,6 +37,15 @@ void Linear::forward(Pass& pass, const Operand& x, const TensorView& y, const Te
   if (adapts(pass)) adapter_.forward(pass, x.plain, bias_last ? bias : TensorView{}, y, kept);
 }
 
+MatmulArgs Linear::forward_but_product(Pass& pass, const Operand& x, const TensorView& y,
+                                       const TensorView& kept) const {
+  if (is_plain(pass)) {
+    return {.a = x.plain, .b = pass.weights[weight_], .c = y, .transpose_b = true, .bias = bias_view(pass)};
+  }
+  forward(pass, x, y, kept);
+  return {};
+}
+
 TensorView Linear::backward_magnitude(Pass& pass, const TensorView& y, const TensorView& dy,
                                       const TensorView& dz) const {
   if (!needs_output()) return dy;

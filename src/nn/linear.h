@@ -9,8 +9,15 @@
 #include "core/operand.h"
 #include "nn/adapter.h"
 #include "nn/pass.h"
+#include "ops/matmul.h"
 
 namespace gradmill {
+
+// Products are left to the norm behind them, which may do both at once (see ops/norm.h): without c there is none.
+inline void finish_product(ExecContext& ctx, MatmulArgs& left) {
+  if (left.c.defined()) matmul(ctx, left);
+  left = {};
+}
 
 class Linear {
  public:
@@ -45,6 +52,9 @@ class Linear {
 
   // `kept` (like y, or undefined) gets the output too; only where needs_output().
   void forward(Pass& pass, const Operand& x, const TensorView& y, const TensorView& kept = {}) const;
+  // The same, or the product that is left to do.
+  [[nodiscard]] MatmulArgs forward_but_product(Pass& pass, const Operand& x, const TensorView& y,
+                                               const TensorView& kept = {}) const;
   // Returns what takes dy's place in the other parts of the backward (but in backward_bias): dy itself, or with
   // needs_output() `dz`, which may lie in y's or dy's memory. y is the forward's output.
   TensorView backward_magnitude(Pass& pass, const TensorView& y, const TensorView& dy, const TensorView& dz) const;

@@ -26,11 +26,12 @@ bool Mlp::joins_gelu(const Pass& pass) const {
   return options_.activation == Activation::gelu_tanh && pass.training() && up_.is_plain(pass) && down_.is_plain(pass);
 }
 
-void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const {
+void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& room) const {
   const NameScope scope(pass.ctx, "mlp");
   const int64_t rows = x.plain.rows();
   saved.gate_up = pass.slot(Slot::gate_up, {rows, up_.out()}, pass.weights.dtype(), "gate_up");
-  saved.hidden = pass.slot(Slot::hidden, {rows, options_.hidden}, pass.weights.dtype(), "hidden");
+  saved.hidden =
+      room.defined() ? room : pass.slot(Slot::hidden, {rows, options_.hidden}, pass.weights.dtype(), "hidden");
   if (joins_gelu(pass)) {
     return matmul_gelu(pass.ctx, {.a = x.plain,
                                   .b = pass.weights[up_.weight()],
@@ -43,12 +44,12 @@ void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const {
   activation_forward(pass.ctx, {.kind = options_.activation, .x = saved.gate_up, .y = Operand(saved.hidden)});
 }
 
-void Mlp::forward_down(Pass& pass, MlpSaved& saved, const TensorView& y) const {
+MatmulArgs Mlp::forward_down(Pass& pass, MlpSaved& saved, const TensorView& y) const {
   const NameScope scope(pass.ctx, "mlp");
   if (down_.needs_output() && pass.policy.keeps(Slot::gate_up)) {
     saved.out = pass.slot(Slot::gate_up, y.shape, y.dtype, "mlp out");
   }
-  down_.forward(pass, Operand(saved.hidden), y, saved.out);
+  return down_.forward_but_product(pass, Operand(saved.hidden), y, saved.out);
 }
 
 TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx,

@@ -28,12 +28,14 @@ class Mlp {
   Mlp(ParamTable& params, const Options& options);
 
   OperandSpec input_spec() const { return up_.input_spec(); }
+  int64_t hidden_width() const { return options_.hidden; }
   const Linear& up() const { return up_; }
   const Linear& down() const { return down_; }
 
-  // gate_up and hidden, which the backward needs; then the rest, which it does not.
-  void forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved) const;
-  void forward_down(Pass& pass, MlpSaved& saved, const TensorView& y) const;
+  // gate_up and hidden, which the backward needs; then the rest, which it does not, but for what is left.
+  // `room`: for `hidden`, or undefined.
+  void forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& room = {}) const;
+  [[nodiscard]] MatmulArgs forward_down(Pass& pass, MlpSaved& saved, const TensorView& y) const;
   // All but the gradients of up's weight, which the caller adds when it has x: up().backward_weight(pass, x, result),
   // and of down's bias, which who makes dy can add up on the way: down().backward_bias(pass, dy). The result takes the
   // place of gate_up's gradient: over it, or in scratch until the caller's scope ends. dx = the input's gradient +

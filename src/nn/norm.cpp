@@ -28,7 +28,7 @@ NormStats Norm::scratch_stats(Pass& pass, int64_t rows) const {
 }
 
 void Norm::forward(Pass& pass, const TensorView& x, const TensorView& delta, const Drop& drop, const TensorView& sum,
-                   const NormStats& stats, const Operand& y) const {
+                   const NormStats& stats, const Operand& y, const MatmulArgs& product) const {
   norm_forward(pass.ctx, {.kind = kind_,
                           .x = x,
                           .delta = delta,
@@ -41,7 +41,8 @@ void Norm::forward(Pass& pass, const TensorView& x, const TensorView& delta, con
                           .eps = eps_,
                           .weight_offset = offset_,
                           .dropout = drop.on,
-                          .dropout_site = drop.site});
+                          .dropout_site = drop.site,
+                          .product = product});
 }
 
 TensorView Norm::backward(Pass& pass, const Backward& call) const {

@@ -39,8 +39,9 @@ class Norm {
   // Until the caller's scope ends.
   NormStats scratch_stats(Pass& pass, int64_t rows) const;
   // sum = x + drop(delta) (delta and sum undefined together), y = norm(sum). May overwrite delta.
+  // `product`, if it has a c, is what makes delta.
   void forward(Pass& pass, const TensorView& x, const TensorView& delta, const Drop& drop, const TensorView& sum,
-               const NormStats& stats, const Operand& y) const;
+               const NormStats& stats, const Operand& y, const MatmulArgs& product = {}) const;
 
   struct Backward {
     TensorView sum;

@@ -30,37 +30,43 @@ Block::Block(ParamTable& params, const Options& options)
 
 // The stream's sum, its norm, and attention of it in `delta`. A stream without delta (the first block's, or a rerun's)
 // is its own sum: its owner keeps it alive.
-void Block::forward_attention(Pass& pass, const Stream& stream, const TensorView& delta, BlockSaved& saved) const {
+MatmulArgs Block::forward_attention(Pass& pass, const Stream& stream, const TensorView& delta,
+                                    BlockSaved& saved) const {
   const TensorView& x = stream.x.plain;
   saved.x = stream.delta.defined() ? pass.slot(Slot::x, x.shape, x.dtype, "x") : x;
   if (norm1_.defined()) {
     saved.n1 = pass.slot(Slot::norm1, x.shape, x.dtype, "norm1");
     saved.stats1 = norm1_.alloc_stats(pass, Slot::stats1, x.rows());
     norm1_.forward(pass, x, stream.delta, stream.drop, stream.delta.defined() ? saved.x : TensorView{}, saved.stats1,
-                   Operand(saved.n1));
+                   Operand(saved.n1), stream.product);
   }
   const Operand input(norm1_.defined() ? saved.n1 : saved.x);
   if (!out_norm1_.defined()) return attention_.forward(pass, input, saved.attention, delta);
   saved.branch1 = pass.slot(Slot::branch1, x.shape, x.dtype, "attention output");
   saved.branch_stats1 = out_norm1_.alloc_stats(pass, Slot::branch1, x.rows());
-  attention_.forward(pass, input, saved.attention, saved.branch1);
+  MatmulArgs left = attention_.forward(pass, input, saved.attention, saved.branch1);
+  finish_product(pass.ctx, left);
   out_norm1_.forward(pass, saved.branch1, {}, {}, {}, saved.branch_stats1, Operand(delta));
+  return {};
 }
 
-void Block::forward_norm2(Pass& pass, const TensorView& delta, const TensorView& mid, BlockSaved& saved) const {
+void Block::forward_norm2(Pass& pass, const TensorView& delta, const MatmulArgs& product, const TensorView& mid,
+                          BlockSaved& saved) const {
   saved.mid = mid;
   saved.n2 = pass.slot(Slot::norm2, mid.shape, mid.dtype, "norm2");
   saved.stats2 = norm2_.alloc_stats(pass, Slot::stats2, mid.rows());
-  norm2_.forward(pass, saved.x, delta, drop(pass, 0), mid, saved.stats2, Operand(saved.n2));
+  norm2_.forward(pass, saved.x, delta, drop(pass, 0), mid, saved.stats2, Operand(saved.n2), product);
 }
 
-void Block::forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved) const {
-  mlp_.forward_hidden(pass, Operand(saved.n2), saved.mlp);
+MatmulArgs Block::forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved, const TensorView& hidden) const {
+  mlp_.forward_hidden(pass, Operand(saved.n2), saved.mlp, hidden);
   if (!out_norm2_.defined()) return mlp_.forward_down(pass, saved.mlp, delta);
   saved.branch2 = pass.slot(Slot::branch2, saved.mid.shape, saved.mid.dtype, "mlp output");
   saved.branch_stats2 = out_norm2_.alloc_stats(pass, Slot::branch2, saved.mid.rows());
-  mlp_.forward_down(pass, saved.mlp, saved.branch2);
+  MatmulArgs left = mlp_.forward_down(pass, saved.mlp, saved.branch2);
+  finish_product(pass.ctx, left);
   out_norm2_.forward(pass, saved.branch2, {}, {}, {}, saved.branch_stats2, Operand(delta));
+  return {};
 }
 
 void Block::forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, BlockSaved& saved) const {
@@ -71,15 +77,14 @@ void Block::forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, Bl
     const TensorView y =
         pass.policy.keeps(Slot::x) ? pass.slot(Slot::x, shape, saved.x.dtype, "block output") : buffers.x;
     forward_after(pass, buffers.delta, y, saved);
-    stream = {Operand(y), {}, {}};
+    stream = {Operand(y), {}, {}, {}};
   } else {
     saved.drop = stream.drop;
-    forward_attention(pass, stream, buffers.delta, saved);
+    const MatmulArgs left = forward_attention(pass, stream, buffers.delta, saved);
     const TensorView mid =
         pass.policy.keeps(Slot::mid) ? pass.slot(Slot::mid, saved.x.shape, saved.x.dtype, "mid") : buffers.x;
-    forward_norm2(pass, buffers.delta, mid, saved);
-    forward_mlp(pass, buffers.delta, saved);
-    stream = {Operand(mid), buffers.delta, drop(pass, 1)};
+    forward_norm2(pass, buffers.delta, left, mid, saved);
+    stream = {Operand(mid), buffers.delta, drop(pass, 1), forward_mlp(pass, buffers.delta, saved, buffers.hidden)};
   }
   if (!pass.policy.keeps(Slot::norm1)) saved.n1 = {};
   if (!pass.policy.keeps(Slot::norm2)) saved.n2 = {};
@@ -91,9 +96,9 @@ void Block::rerun(Pass& pass, BlockSaved& saved) const {
   if (placement_ == NormPlacement::after) {
     return forward_after(pass, delta, pass.scratch(saved.x.shape, "block output again"), saved);
   }
-  forward_attention(pass, {Operand(saved.x), {}, {}}, delta, saved);
-  forward_norm2(pass, delta, pass.scratch(saved.x.shape, "mid again"), saved);
-  if (out_norm2_.defined()) return forward_mlp(pass, delta, saved);
+  const MatmulArgs left = forward_attention(pass, {Operand(saved.x), {}, {}, {}}, delta, saved);
+  forward_norm2(pass, delta, left, pass.scratch(saved.x.shape, "mid again"), saved);
+  if (out_norm2_.defined()) return (void)forward_mlp(pass, delta, saved);
   mlp_.forward_hidden(pass, Operand(saved.n2), saved.mlp);
 }
 

@@ -18,6 +18,7 @@ struct Stream {
   Operand x;         // (N, C); where there is no delta, a block's backward may write over it
   TensorView delta;  // (N, C); undefined before the first block, and between blocks whose norms stand after
   Drop drop;
+  MatmulArgs product;  // makes delta, if it has a c
 };
 
 // The gradient of the stream at one point, and what the branch that ended there gets of it.
@@ -34,6 +35,7 @@ struct StreamGrad {
 // Room for a stream that no slot keeps, shared by all blocks of a pass.
 struct StreamBuffers {
   TensorView x, delta;  // (N, C)
+  TensorView hidden;    // (N, F) of an MLP: the product that reads it may be left to the next block's norm
 };
 
 struct BlockSaved {
@@ -80,10 +82,11 @@ class Block {
   ParamId last_bias() const { return placement_ == NormPlacement::before ? mlp_.down().bias() : kNoParam; }
 
  private:
-  // Norms before or around.
-  void forward_attention(Pass& pass, const Stream& stream, const TensorView& delta, BlockSaved& saved) const;
-  void forward_norm2(Pass& pass, const TensorView& delta, const TensorView& mid, BlockSaved& saved) const;
-  void forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved) const;
+  // Norms before or around. What is left of `delta` is the result.
+  MatmulArgs forward_attention(Pass& pass, const Stream& stream, const TensorView& delta, BlockSaved& saved) const;
+  void forward_norm2(Pass& pass, const TensorView& delta, const MatmulArgs& product, const TensorView& mid,
+                     BlockSaved& saved) const;
+  MatmulArgs forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved, const TensorView& hidden = {}) const;
   // Runs the block again up to where its backward starts: everything that `block` did not keep.
   void rerun(Pass& pass, BlockSaved& saved) const;
   void backward_mlp(Pass& pass, const BlockSaved& saved, StreamGrad& grad) const;

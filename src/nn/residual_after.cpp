@@ -7,16 +7,16 @@ namespace gradmill {
 
 void Block::forward_after(Pass& pass, const TensorView& delta, const TensorView& y, BlockSaved& saved) const {
   const TensorView& x = saved.x;
-  attention_.forward(pass, Operand(x), saved.attention, delta);
+  const MatmulArgs attended = attention_.forward(pass, Operand(x), saved.attention, delta);
   saved.mid = pass.slot(Slot::mid, x.shape, x.dtype, "mid");
   saved.n1 = pass.slot(Slot::norm1, x.shape, x.dtype, "norm1");
   saved.stats1 = norm1_.alloc_stats(pass, Slot::stats1, x.rows());
-  norm1_.forward(pass, x, delta, drop(pass, 0), saved.mid, saved.stats1, Operand(saved.n1));
+  norm1_.forward(pass, x, delta, drop(pass, 0), saved.mid, saved.stats1, Operand(saved.n1), attended);
   mlp_.forward_hidden(pass, Operand(saved.n1), saved.mlp);
-  mlp_.forward_down(pass, saved.mlp, delta);
+  const MatmulArgs down = mlp_.forward_down(pass, saved.mlp, delta);
   saved.end = pass.slot(Slot::end, x.shape, x.dtype, "end");
   saved.stats2 = norm2_.alloc_stats(pass, Slot::stats2, x.rows());
-  norm2_.forward(pass, saved.n1, delta, drop(pass, 1), saved.end, saved.stats2, Operand(y));
+  norm2_.forward(pass, saved.n1, delta, drop(pass, 1), saved.end, saved.stats2, Operand(y), down);
 }
 
 void Block::backward_after(Pass& pass, const BlockSaved& saved, StreamGrad& grad) const {

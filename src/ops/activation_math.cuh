@@ -76,7 +76,7 @@ struct GeluTanh {
   __device__ static float value(float x) { return x * gate(x, x * x); }
   __device__ static Point point(float x) {
     const float square = x * x, s = gate(x, square), value = x * s;
-    return {value, fmaf(value * (1.0f - s), fmaf(square, 3 * kCubic, kLinear), s)};
+    return {value, fmaf(fmaf(-value, s, value), fmaf(square, 3 * kCubic, kLinear), s)};
   }
 };
 

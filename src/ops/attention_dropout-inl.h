@@ -32,7 +32,7 @@ HWY_INLINE WordBlock philox_lanes(uint64_t seed, WordBlock c) {
   const WordTag d;
   const Words mul0 = hn::Set(d, 0xD2511F53u), mul1 = hn::Set(d, 0xCD9E8D57u);
   auto key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
     const Words high0 = multiply_high(c.c0, mul0), high1 = multiply_high(c.c2, mul1);
     const Words low0 = hn::Mul(c.c0, mul0), low1 = hn::Mul(c.c2, mul1);
     c = {hn::Xor(hn::Xor(high1, c.c1), hn::Set(d, key0)), low1, hn::Xor(hn::Xor(high0, c.c3), hn::Set(d, key1)), low0};

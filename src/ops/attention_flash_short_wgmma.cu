@@ -1,150 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flash attention, backward, for sequences of up to 256 keys, on Hopper: as attention_flash_short.cu, but products are
-// made by warpgroups from shared memory. So no registers hold operands, and with 16 keys a warp the accumulators leave
-// room for 16 warps on a multiprocessor, twice as many: while some draw dropout's bits or take exponentials, the matrix
-// units work for others.
-// A warpgroup owns 64 keys. Tiles of queries come last first: under a causal mask all warpgroups begin together, and
-// those that have done their part store dk and dv and sum dq while others go on.
-// For 32 queries and 16 keys a warp issues about 370 instructions: for 384 heads of 256 causal tokens some 31,000 issue
-// slots of each scheduler of an H200. Three heads of a multiprocessor are 480 KB of reads and 288 KB of writes, which
-// takes as long: keys, values and first queries of the next head are loaded meanwhile.
+// Flash attention, backward, for sequences of up to 256 keys, on Hopper. All of a head lies in shared memory. Two
+// warpgroups walk over blocks of 64: with queries of their own over keys for dq, then with keys of their own over
+// queries for dk and dv. Scores are computed twice, seven products instead of five, but warpgroups exchange nothing,
+// seldom meet, and under a causal mask have the same work: blocks 0 and 3, or 1 and 2. While one computes weights the
+// other multiplies.
+// What dropout keeps is drawn once for both walks, a bit a weight. Queries and the gradients of outputs are loaded a
+// head ahead; keys and values too, once those of the last walk are in registers.
+// For a head of 256 causal tokens warps issue some 50,000 instructions, a fifth of them to draw, and the matrix units
+// work for 9,000 cycles. An H200 moves its 256 KB in 14,000.
 #include "cuda/launch.h"
 #include "ops/flash_launch.h"
-#include "ops/flash_short_wgmma.cuh"
+#include "ops/flash_short_begin.cuh"
 
 namespace gradmill::flash {
 namespace {
 
-// HalfVectors will ask for these.
-template <class N>
-__device__ void prefetch_rows(const GradParams<N>& grad, const Unit& unit) {
-  const int thread = afresh(int(threadIdx.x)), row = thread % kShortLen, column = unit.head * grad.forward.head_dim;
-  if (row >= unit.seq.q_len) return;
-  const int at = unit.seq.q_begin + row;
-  cuda::prefetch(thread < kShortLen ? static_cast<const N*>(grad.forward.out.at(at, column))
-                                    : grad.dout.at(at, column));
-}
-
-// philox_block() of a head's keys, by the first warp.
-template <class N>
-__device__ void store_blocks(const Params<N>& p, const Unit& unit, const ShortLayout& at, const Dropout& rule) {
-  if (threadIdx.x < kShortLen / 8) {
-    const auto block = static_cast<uint32_t>(unit.head * p.dropout_columns / 8) + threadIdx.x;
-    cuda::store_shared(at.blocks() + threadIdx.x * 16, philox_block(rule, block));
-  }
-}
-
-// A warp's rows of dk or dv, by way of its rows of v, which nobody reads any more.
-template <class N>
-__device__ void store_keys(const Params<N>& p, const Unit& unit, const Place& place, uint32_t v, float factor,
-                           float (&gradient)[kShortWidth / 8][4], const HeadRows<N>& to) {
-  scale_all(reinterpret_cast<float(&)[1][kShortWidth / 8][4]>(gradient), factor);
-  store_strip(v + place.strip * Tile<kShortWidth>::kRowBytes, gradient, to, unit.seq.k_begin + place.strip,
-              unit.kv_head * p.head_dim, unit.seq.k_len - place.strip, p.head_dim);
-}
-
-template <class N, bool kDropout>
+// kGrouped: several heads share keys, and dk and dv wait while dq of each is computed.
+template <class N, bool kDropout, bool kGrouped>
 __global__ void __launch_bounds__(kGroupThreads, 1)
     short_wgmma_kernel(const __grid_constant__ GradParams<N> grad, const int items) {
-  extern __shared__ __align__(1024) uint4 tiles_of_products[];
+  extern __shared__ __align__(1024) uint4 head_in_shared_memory[];
   const Params<N>& p = grad.forward;
-  const ShortLayout at{cuda::shared_address(tiles_of_products)};
-  // Read again at every use: registers are scarce.
-  Dropout* const rule = reinterpret_cast<Dropout*>(reinterpret_cast<char*>(tiles_of_products) + ShortLayout::kRule);
-  if (threadIdx.x == 0) *rule = Dropout(p);
+  const HeadLayout at{cuda::shared_address(head_in_shared_memory)};
+  Dropout& rule = *reinterpret_cast<Dropout*>(reinterpret_cast<char*>(head_in_shared_memory) + HeadLayout::kRule);
+  if (threadIdx.x == 0) rule = Dropout(p);
   __syncthreads();
   const int warp = uniform(int(threadIdx.x) / 32);
-  const Place place{warp / 4, warp * kStripRows};
-
-  int item = int(blockIdx.x), home = 0, stage = 0;
-  Unit unit(p, item);
-  load_keys<kGroupThreads>(p, unit, p.k, at.k(home));
-  load_keys<kGroupThreads>(p, unit, p.v, at.v(home));
-  load_queries<kGroupThreads>(grad, unit, unit.tiles() - 1, at.q(stage));
-  const auto keep_scale = [&] { return kDropout ? rule->scale : 1; };
-  const auto kept_share = [&] { return kDropout ? float(65536 - rule->threshold) / 65536 : 1; };
-  const auto begin_head = [&](const Unit& head) {
-    if constexpr (kDropout) store_blocks(p, head, at, *rule);
-    const HalfVectors<N> first(grad, head, 0, head.seq.q_len), second(grad, head, 1, head.seq.q_len);
-    first.store(at, 0, head.seq.q_len, p.head_dim, kept_share());
-    second.store(at, 1, head.seq.q_len, p.head_dim, kept_share());
+  const auto place_of = [&](int turn) {
+    const int block = (turn == 0 ? warp / 4 : kBlocks - 1 - warp / 4) * kBlock;
+    return Place{block, block + warp % 4 * kStripRows};
   };
-  begin_head(unit);
+  const float keep_scale = kDropout ? rule.scale : 1;
+  const float kept_share = kDropout ? float(65536 - rule.threshold) / 65536 : 1;
+
+  constexpr int kTurns = 2;
+  const auto draw = [&](const Unit& of) {
+#pragma unroll 1
+    for (int turn = 0; turn < kTurns; ++turn) draw_strip(p, of, place_of(turn), rule, at);
+  };
+
+  int item = int(blockIdx.x), home = 0;
+  Unit unit(p, item);
+  load_queries(grad, unit, at, home);
+  load_keys(p, unit, at);
+  const OutRows<N> first_out(p, unit, place_of(0), place_of(1));
+  cuda::wait_for_copies();
+  __syncthreads();
+  if (kDropout) draw(unit);
+  first_out.store(at, home, unit.seq.q_len, kept_share);
+
+  // dk and dv, in local memory, between heads that share keys.
+  float4 parked[kGrouped ? kTurns : 1][kWidthTiles][2];
 #pragma unroll 1
   while (true) {
-    const int end_head = unit.head + p.group;
-    const bool more = item + int(gridDim.x) < items;
-    item = more ? item + int(gridDim.x) : item;
-    const Unit next(p, item);
-    float dk[kShortWidth / 8][4] = {}, dv[kShortWidth / 8][4] = {};
-    bool stored = false;
-#pragma unroll 1
-    for (;; ++unit.head) {
-      const bool first = unit.head == end_head - p.group, last = unit.head + 1 == end_head;
-      const int tiles = unit.tiles();
-      uint32_t keep = ~0u;
-      bool drawn = false;
-#pragma unroll 1
-      for (int tile = tiles - 1;; --tile, stage ^= 1) {
-        // The next keys, or values, may still be on their way.
-        const int step = tiles - 1 - tile;
-        if (first && more && (step == 1 || step == 2)) {
-          cuda::wait_for_groups<1>();
-        } else {
-          cuda::wait_for_copies();
-        }
-        cuda::show_to_products();
-        __syncthreads();
-        if (tile < 0) break;
-        if (tile > 0) {
-          load_queries<kGroupThreads>(grad, unit, tile - 1, at.q(stage ^ 1));
-        } else if (!last) {
-          Unit beside = unit;
-          ++beside.head;
-          load_queries<kGroupThreads>(grad, beside, tiles - 1, at.q(stage ^ 1));
-        } else if (more) {
-          load_queries<kGroupThreads>(grad, next, next.tiles() - 1, at.q(stage ^ 1));
-        }
-        cuda::commit_copies();
-        if (first && more && step < 2) {
-          if (step == 0) {
-            load_keys<kGroupThreads>(p, next, p.k, at.k(home ^ 1));
-            prefetch_rows(grad, next);
-          }
-          if (step == 1 || tiles == 1) load_keys<kGroupThreads>(p, next, p.v, at.v(home ^ 1));
-          cuda::commit_copies();
-        }
-        const int block = place.group * kGroupKeys;
-        if (!last || unit.seq.sees_any({0, (tile + 1) * kTileQueries}, {block, block + kGroupKeys})) {
-          group_tile<N, kDropout>(p, unit.seq, tile, place, *rule, at, stage, at.k(home), keep, drawn, dk, dv);
-        } else if (!stored) {
-          store_keys(p, unit, place, at.v(home), keep_scale(), dv, grad.dv);
-          store_keys(p, unit, place, at.v(home), p.scale * keep_scale(), dk, grad.dk);
-          stored = true;
-        }
-        if (step > 0 && place.group == kQueryGroup) {
-          group_query_gradient(grad, unit, tile + 1, place, at.dscores(stage ^ 1), at.k(home), p.scale * keep_scale());
-        }
-      }
-      if (place.group == kQueryGroup) {
-        group_query_gradient(grad, unit, 0, place, at.dscores(stage ^ 1), at.k(home), p.scale * keep_scale());
-      }
-      if (last) break;
-      Unit beside = unit;
-      ++beside.head;
-      begin_head(beside);
+    const bool first = !kGrouped || unit.head == unit.kv_head * p.group;
+    const bool last = !kGrouped || unit.head + 1 == (unit.kv_head + 1) * p.group;
+    const bool more = !last || item + int(gridDim.x) < items;
+    item += last && more ? int(gridDim.x) : 0;
+    Unit next(p, item);
+    if (!last) next.head = unit.head + 1;
+    if (!more) next.seq.q_len = next.seq.k_len = 0;  // then nothing is read
+    cuda::wait_for_copies();
+    cuda::show_to_products();
+    __syncthreads();
+    // All of the head is there.
+    if (more) {
+      load_queries(grad, next, at, home ^ 1);
+      prefetch_out(p, next);
     }
-    // begin_head(next), behind the stores of this one's gradients.
-    if (!stored) store_keys(p, unit, place, at.v(home), keep_scale(), dv, grad.dv);
-    const int rows = more ? next.seq.q_len : 0;
-    const HalfVectors<N> first(grad, next, 0, rows), second(grad, next, 1, rows);
-    if (!stored) store_keys(p, unit, place, at.v(home), p.scale * keep_scale(), dk, grad.dk);
-    if (!more) return;
-    if constexpr (kDropout) store_blocks(p, next, at, *rule);
-    first.store(at, 0, rows, p.head_dim, kept_share());
-    second.store(at, 1, rows, p.head_dim, kept_share());
+    cuda::commit_copies();
+    const float scale2 = p.scale * kLog2E;
+#pragma unroll 1
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const Place place = place_of(turn);
+      float dq[kWidthTiles][4] = {};
+      walk_over_keys<N, kDropout>(unit.seq, place, at, home, scale2, dq);
+      store_gradient(at.stage(warp), dq, p.scale * keep_scale, grad.dq, unit.seq.q_begin + place.strip,
+                     unit.head * p.head_dim, unit.seq.q_len - place.strip, p.head_dim);
+    }
+#pragma unroll 1
+    for (int turn = kTurns - 1; turn >= 0; --turn) {
+      const Place place = place_of(turn);
+      OwnRows k, v;
+      load_own(at.k(), place.strip, k);
+      load_own(at.v(), place.strip, v);
+      if (turn == 0 && last) {
+        // Now they are in registers, and nobody reads those in shared memory any more.
+        __syncthreads();
+        load_keys(p, next, at);
+      }
+      cuda::commit_copies();  // maybe of nothing
+      float dk[kWidthTiles][4] = {}, dv[kWidthTiles][4] = {};
+      if (!first) fetch(parked[turn], dk, dv);
+      walk_over_queries<N, kDropout>(unit.seq, place, at, home, scale2, k, v, dk, dv);
+      if (!last) {
+        park(dk, dv, parked[turn]);
+        continue;
+      }
+      const int row = unit.seq.k_begin + place.strip, rows = unit.seq.k_len - place.strip;
+      const int column = unit.kv_head * p.head_dim;
+      store_gradient(at.stage(warp), dv, keep_scale, grad.dv, row, column, rows, p.head_dim);
+      store_gradient(at.stage(warp), dk, p.scale * keep_scale, grad.dk, row, column, rows, p.head_dim);
+    }
+    if (!more) {
+      cuda::wait_for_copies();
+      return;
+    }
+    const OutRows<N> out(p, next, place_of(0), place_of(1));
+    cuda::wait_for_groups<1>();
+    __syncthreads();
+    // Nobody reads anything of this head any more, and the next one's queries are there.
     home ^= 1;
     unit = next;
+    if (kDropout) draw(unit);
+    out.store(at, home, unit.seq.q_len, kept_share);
   }
 }
 
@@ -155,12 +124,15 @@ void short_backward_wgmma(ExecContext& ctx, const AttentionGradArgs& args, int i
   using N = cuda::Native<T>;
   const auto p = make_params<T>(ctx, args, TensorView());
   const dim3 grid(unsigned(std::min<int64_t>(items, ctx.cuda->num_units())));
-  const cuda::LaunchConfig config{grid, kGroupThreads, cuda::stream_of(ctx),
-                                  ShortLayout::kBytes + ShortLayout::kHomeBytes};
+  const cuda::LaunchConfig config{grid, kGroupThreads, cuda::stream_of(ctx), HeadLayout::kBytes};
+  const auto launch = [&]<bool kDropout, bool kGrouped>() {
+    cuda::launch(config, short_wgmma_kernel<N, kDropout, kGrouped>, p, items);
+  };
+  const bool grouped = p.forward.group > 1;
   if (args.forward.dropout) {
-    cuda::launch(config, short_wgmma_kernel<N, true>, p, items);
+    grouped ? launch.template operator()<true, true>() : launch.template operator()<true, false>();
   } else {
-    cuda::launch(config, short_wgmma_kernel<N, false>, p, items);
+    grouped ? launch.template operator()<false, true>() : launch.template operator()<false, false>();
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What attention kernels for short sequences share: the way of results to memory, and dropout's random words, cheaper
-// where a kernel asks for many rows and blocks of columns. Of Philox's ten rounds the first two, and half of the third,
-// depend on the row alone or on the block alone: computed once for each, they leave 15 wide products of 20 for a pair
-// of them.
+// where a kernel asks for many rows and blocks of columns. Of Philox's seven rounds the first two, and half of the
+// third, depend on the row alone or on the block alone: computed once for each, they leave 9 wide products of 14 for a
+// pair of them.
 #pragma once
 
 #include "cuda/mma.cuh"
@@ -107,7 +107,7 @@ __device__ inline uint4 philox_words(const Dropout& rule, uint2 row, uint4 block
   const uint64_t product = cuda::multiply_wide(PhiloxRounds::kMul1, row.x ^ block.x);
   uint4 c = make_uint4(PhiloxRounds::high(product) ^ block.y, PhiloxRounds::low(product), block.z ^ row.y, block.w);
 #pragma unroll
-  for (uint32_t round = 3; round < 10; ++round) {
+  for (uint32_t round = 3; round < uint32_t{kPhiloxRounds}; ++round) {
     const uint64_t product0 = cuda::multiply_wide(PhiloxRounds::kMul0, c.x);
     const uint64_t product1 = cuda::multiply_wide(PhiloxRounds::kMul1, c.z);
     c = make_uint4(PhiloxRounds::high(product1) ^ c.y ^ rounds.first_key(round), PhiloxRounds::low(product1),
@@ -118,7 +118,16 @@ __device__ inline uint4 philox_words(const Dropout& rule, uint2 row, uint4 block
 
 // Bit i: whether column i of the block is kept.
 __device__ inline uint32_t keep_eight(const Dropout& rule, const uint4& words) {
-  const uint32_t four[4] = {words.x, words.y, words.z, words.w}, limit = rule.threshold << 16;
+  const uint32_t four[4] = {words.x, words.y, words.z, words.w};
+#if __CUDA_ARCH__ >= 900
+  // Both halves of a word at once: max(half, threshold - 1) - (threshold - 1), but at most 1.
+  const uint32_t below = rule.threshold == 0 ? 0 : (rule.threshold - 1) * 0x10001u, minus = __vneg2(below);
+  uint32_t pairs = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) pairs += __viaddmin_u16x2(__vmaxu2(four[i], below), minus, 0x10001u) << (2 * i);
+  return rule.threshold == 0 ? 0xff : (pairs | pairs >> 15) & 0xff;
+#else
+  const uint32_t limit = rule.threshold << 16;
   uint32_t bits = 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -126,6 +135,7 @@ __device__ inline uint32_t keep_eight(const Dropout& rule, const uint4& words) {
     if (four[i] >= limit) bits |= 2u << (2 * i);
   }
   return bits;
+#endif
 }
 
 }  // namespace gradmill::flash

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flash attention, backward, for short sequences on Hopper: the steps of a block whose warpgroups own 64 keys each. See
+// Flash attention, backward, for short sequences on Hopper: the walks of a warpgroup over a head in shared memory. See
 // attention_flash_short_wgmma.cu.
 #pragma once
 
@@ -8,196 +8,330 @@
 
 namespace gradmill::flash {
 
-inline constexpr int kGroupKeys = 64, kGroups = kShortLen / kGroupKeys, kGroupThreads = 128 * kGroups;
-// Who sums dq: under a causal mask it is the one with the least work.
-inline constexpr int kQueryGroup = kGroups - 1;
+// A walk owns kBlock rows, of keys or queries, and takes as many of the others at a time. A warpgroup has two blocks of
+// keys and two of queries.
+inline constexpr int kBlock = 64, kBlocks = kShortLen / kBlock, kGroupThreads = 256, kGroupWarps = kGroupThreads / 32;
+inline constexpr int kBlockTiles = kBlock / 8, kWidthTiles = kShortWidth / 8;
 
-// lse and delta of half of a head's queries on their way from memory: four lanes a row, all loads at once. Stored as
-// the steps want them: lse in units of log 2, delta without dropout's factor, with which dq and dk are multiplied at
-// last.
-template <class N>
-class HalfVectors {
- public:
-  // Of the unit's first `end` queries; for the others something is read that store() ignores. Without a branch: behind
-  // one the compiler would not believe that warps are together again, and products need to be sure of that.
-  __device__ HalfVectors(const GradParams<N>& grad, const Unit& unit, int half, int end) {
-    const Params<N>& p = grad.forward;
-    const int thread = afresh(int(threadIdx.x)), row = thread / kLanes + half * kRows, lane = thread % kLanes;
-    const int at = row < end ? unit.seq.q_begin + row : 0, column = unit.head * p.head_dim;
-    lse_ = p.lse[unit.head * p.lse_stride + at];
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      const int chunk = i * kLanes + lane, within = chunk * Packed::kSize < p.head_dim ? chunk * Packed::kSize : 0;
-      out_[i] = Packed::load(p.out.at(at, column + within));
-      dout_[i] = Packed::load(grad.dout.at(at, column + within));
-    }
+// Where things lie in shared memory. Keys and values have one home, queries and gradients of their outputs two, of
+// which heads take turns.
+struct HeadLayout {
+  static constexpr uint32_t kRowBytes = Tile<kShortWidth>::kRowBytes, kTensorBytes = kShortLen * kRowBytes;
+  static constexpr uint32_t kBitBytes = kShortLen * kShortLen / 8;
+  static constexpr uint32_t kKeyBits = 6 * kTensorBytes, kQueryBits = kKeyBits + kBitBytes;
+  static constexpr uint32_t kStages = kQueryBits + kBitBytes, kVectors = kStages + kGroupWarps * kStripBytes;
+  static constexpr uint32_t kRule = kVectors + kShortLen * 8, kBytes = kRule + sizeof(Dropout);
+  static_assert(kBytes <= 227 * 1024, "what Hopper gives a block");
+  uint32_t base;
+
+  __device__ uint32_t k() const { return base; }
+  __device__ uint32_t v() const { return base + kTensorBytes; }
+  __device__ uint32_t q(int home) const { return base + (2 + 2 * home) * kTensorBytes; }
+  __device__ uint32_t dout(int home) const { return q(home) + kTensorBytes; }
+  // What dropout keeps. For a strip of keys and a block of queries a word a lane, bits as key_row_bit says.
+  __device__ uint32_t key_bits(int strip, int query) const {
+    return base + kKeyBits + (strip / kStripRows * kBlocks + query / kBlock) * 128;
   }
-  // All four lanes store the same.
-  __device__ void store(const ShortLayout& to, int half, int end, int head_dim, float kept_share) const {
-    const int thread = afresh(int(threadIdx.x)), row = thread / kLanes + half * kRows, lane = thread % kLanes;
-    float sum = 0;
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      float part = 0;
-#pragma unroll
-      for (int e = 0; e < Packed::kSize; ++e) part = fmaf(out_[i][e], dout_[i][e], part);
-      sum += (i * kLanes + lane) * Packed::kSize < head_dim ? part : 0;
-    }
-    sum = cuda::warp_reduce<kLanes>(sum, cuda::Sum{});
-    cuda::store_shared(to.lse() + row * 4, __float_as_uint(row < end ? lse_ * kLog2E : 0));
-    cuda::store_shared(to.delta() + row * 4, __float_as_uint(row < end ? sum * kept_share : 0));
+  // For a query and 32 keys a word, bit i for key i; 32 keys further it is kNextKeys further.
+  static constexpr uint32_t kNextKeys = kShortLen * 4;
+  __device__ uint32_t query_bits(int key, int query) const {
+    return base + kQueryBits + key / 32 * kNextKeys + query * 4;
   }
-
- private:
-  using Packed = cuda::Packed<N>;
-  static constexpr int kLanes = 4, kPacks = kShortWidth / kLanes / Packed::kSize, kRows = kGroupThreads / kLanes;
-  static_assert(2 * kRows == kShortLen);
-
-  float lse_;
-  Packed out_[kPacks], dout_[kPacks];
+  // Of queries 2i and 2i + 1: lse of both in units of log 2, then delta of both, without dropout's factor.
+  __device__ uint32_t vectors(int query) const { return base + kVectors + query / 2 * 16; }
+  __device__ uint32_t stage(int warp) const { return base + kStages + warp * kStripBytes; }
 };
 
-// From scores and the gradients of dropped weights to the dropped weights, but for dropout's factor, and the gradients
-// of scores, but for `scale` and that factor. Rows are keys from `key` on, columns kStep queries. Addresses in shared
-// memory of what HeadVectors says of them; `keep` as key_row_bit says.
-template <bool kMasked>
-__device__ void gradient_of_strip(const Sequence& seq, int query, int key, float scale2, uint32_t keep, uint32_t lse_at,
-                                  uint32_t delta_at, float (&weights)[kNs][4], float (&dscores)[kNs][4]) {
-  const int lane = int(threadIdx.x) % 32;
+// Rows of a walk: the first one of the warpgroup's block, and of the warp's strip in it.
+struct Place {
+  int block, strip;
+};
+
+// Which columns this lane's rows g and g + 8 see: from first to last, column 8n + e % 2 being element e of tile n.
+struct Band {
+  int first[2], last[2];
+  __device__ bool has(int n, int e) const {
+    const int column = 8 * n + e % 2;
+    return first[e / 2] <= column && column <= last[e / 2];
+  }
+};
+
+// The warp's keys, and queries from `query` on.
+__device__ inline Band band_of_keys(const Sequence& seq, const Place& place, int query) {
+  const int lane = int(threadIdx.x) % 32, start = query + lane % 4 * 2;
+  Band band;
 #pragma unroll
-  for (int n = 0; n < kNs; ++n) {
-    const uint32_t at = (n * 8 + lane % 4 * 2) * 4;
-    const float2 lse = cuda::load_shared_pair(lse_at + at), delta = cuda::load_shared_pair(delta_at + at);
+  for (int half = 0; half < 2; ++half) {
+    const int key = place.strip + lane / 4 + half * 8;
+    band.first[half] = key - seq.high - start;
+    band.last[half] = key < seq.k_len ? key - seq.low - start : -1;
+  }
+  return band;
+}
+
+// The warp's queries, and keys from `key` on.
+__device__ inline Band band_of_queries(const Sequence& seq, const Place& place, int key) {
+  const int lane = int(threadIdx.x) % 32, start = key + lane % 4 * 2;
+  Band band;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int query = place.strip + lane / 4 + half * 8;
+    band.first[half] = query + seq.low - start;
+    band.last[half] = min(query + seq.high, seq.k_len - 1) - start;
+  }
+  return band;
+}
+
+// Scores become weights. Rows are keys, columns queries, whose vectors lie at `vectors`.
+template <bool kMasked>
+__device__ void weigh_queries(const Band& seen, float scale2, uint32_t vectors, float (&s)[kBlockTiles][4]) {
+#pragma unroll
+  for (int n = 0; n < kBlockTiles; ++n) {
+    const float2 lse = cuda::load_shared_pair(vectors + n * 64);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const int row = query + n * 8 + lane % 4 * 2 + e % 2, column = key + lane / 4 + e / 2 * 8;
-      float weight = cuda::exp2_fast(fmaf(weights[n][e], scale2, e % 2 ? -lse.y : -lse.x));
-      if (kMasked && !seq.sees(row, column)) weight = 0;
-      const float kept = has_bit(keep, key_row_bit<kNs>(0, n, e)) ? weight : 0;
-      dscores[n][e] = fmaf(kept, dscores[n][e], -(weight * (e % 2 ? delta.y : delta.x)));
-      weights[n][e] = kept;
+      const float weight = cuda::exp2_fast(fmaf(s[n][e], scale2, e % 2 ? -lse.y : -lse.x));
+      s[n][e] = kMasked && !seen.has(n, e) ? 0 : weight;
     }
   }
 }
 
-// The gradients of a strip's scores, of kStep queries from `within` of the tile on.
-__device__ inline void store_strip_dscores(uint32_t to, int strip, int within, const uint32_t (&left)[kNs / 2][4]) {
-  const LaneOffset<kTileQueries> square = lanes_of_square<kTileQueries>();
+// Weights become dropped weights, but for dropout's factor, and their gradients `dp` those of scores, but for `scale`
+// and that factor. `keep` as key_row_bit says.
+template <bool kDropout>
+__device__ void gradient_of_queries(uint32_t keep, uint32_t vectors, float (&s)[kBlockTiles][4],
+                                    float (&dp)[kBlockTiles][4]) {
 #pragma unroll
-  for (int k = 0; k < kNs / 2; ++k) cuda::store_matrices(square.at(to, strip, within / 8 + 2 * k), left[k]);
-}
-
-// What a warp has to know of itself. `strip` is the first of its 16 keys.
-struct Place {
-  int group, strip;
-};
-
-// Which weights of a tile and the warp's keys are kept: bits as key_row_bit says of eight tiles.
-__device__ inline uint32_t keep_tile(const Sequence& seq, int tile, const Place& place, const Dropout& at_rule,
-                                     const ShortLayout& at) {
-  const int query = tile * kTileQueries, keys[1] = {place.strip};
-  if (!seq.sees_any({query, query + kTileQueries}, {place.strip, place.strip + kStripRows})) return 0;
-  const Dropout rule = at_rule;
-  return keep_strips<kTileQueries / 8>(rule, seq.q_begin + query, keys, at.blocks());
-}
-
-// A tile of queries and the warpgroup's keys: their part of dk and dv, and of the gradients of scores, of which others
-// make dq later. `k` is where the head's keys lie, behind them its values. `keep` is this tile's if `drawn`, then the
-// next one's.
-template <class N, bool kDropout>
-__device__ void group_tile(const Params<N>& p, const Sequence& seq, int tile, const Place& place, const Dropout& rule,
-                           const ShortLayout& at, int stage, uint32_t k, uint32_t& keep, bool& drawn,
-                           float (&dk)[kShortWidth / 8][4], float (&dv)[kShortWidth / 8][4]) {
-  constexpr uint32_t kRowBytes = Tile<kShortWidth>::kRowBytes;
-  const int first = tile * kTileQueries, block = place.group * kGroupKeys;
-  const Range seen = strips_of(seq, first), mine{place.strip, place.strip + kStripRows};
-  const uint64_t k_rows = cuda::matrix_at(k + block * kRowBytes);
-  const uint64_t v_rows = cuda::matrix_at(k + ShortLayout::kKeyBytes + block * kRowBytes);
-  if (kDropout && !drawn) keep = keep_tile(seq, tile, place, rule, at);
-#pragma unroll 1
-  for (int within = 0; within < kTileQueries; within += kStep) {
-    const Range queries{first + within, first + within + kStep};
-    if (!seq.sees_any(queries, {block, block + kGroupKeys})) {
-      // dq is summed over all strips that the tile sees.
-      if (mine.begin >= seen.begin && mine.begin < seen.end) {
-        store_strip_dscores(at.dscores(stage), place.strip, within, {});
-      }
-      drawn = false;
-      continue;
+  for (int n = 0; n < kBlockTiles; ++n) {
+    const float2 delta = cuda::load_shared_pair(vectors + n * 64 + 8);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const float down = s[n][e] * (e % 2 ? delta.y : delta.x);
+      if (kDropout && !has_bit(keep, key_row_bit<kBlockTiles>(0, n, e))) s[n][e] = 0;
+      dp[n][e] = fmaf(s[n][e], dp[n][e], -down);
     }
-    const uint32_t q = at.q(stage) + within * kRowBytes;
-    const uint64_t q_rows = cuda::matrix_at(q), dout_rows = cuda::matrix_at(q + ShortLayout::kTileBytes);
-    float weights[kNs][4], dscores[kNs][4];
-    cuda::begin_products();
-    cuda::multiply_rows<N, false>(weights, k_rows, q_rows);
-    cuda::multiply_rows<N, true>(weights, k_rows + 2, q_rows + 2);
-    cuda::multiply_rows<N, true>(weights, k_rows + 4, q_rows + 4);
-    cuda::multiply_rows<N, true>(weights, k_rows + 6, q_rows + 6);
-    cuda::multiply_rows<N, false>(dscores, v_rows, dout_rows);
-    cuda::multiply_rows<N, true>(dscores, v_rows + 2, dout_rows + 2);
-    cuda::multiply_rows<N, true>(dscores, v_rows + 4, dout_rows + 4);
-    cuda::multiply_rows<N, true>(dscores, v_rows + 6, dout_rows + 6);
-    cuda::end_products();
-    cuda::wait_for_products<0>();
+  }
+}
+
+// The same where rows are queries, whose lse and delta the lane holds, and columns keys.
+template <bool kMasked>
+__device__ void weigh_keys(const Band& seen, float scale2, const float (&lse)[2], float (&s)[kBlockTiles][4]) {
+#pragma unroll
+  for (int i = 0; i < 4 * kBlockTiles; ++i) {
+    const int n = i / 4, e = i % 4;
+    const float weight = cuda::exp2_fast(fmaf(s[n][e], scale2, -lse[e / 2]));
+    s[n][e] = kMasked && !seen.has(n, e) ? 0 : weight;
+  }
+}
+
+// Bit 8 * (n % 4) + e % 2 of keep[n / 4][e / 2] is of element e of tile n.
+template <bool kDropout>
+__device__ void gradient_of_keys(const uint32_t (&keep)[2][2], const float (&delta)[2],
+                                 const float (&s)[kBlockTiles][4], float (&dp)[kBlockTiles][4]) {
+#pragma unroll
+  for (int i = 0; i < 4 * kBlockTiles; ++i) {
+    const int n = i / 4, e = i % 4;
+    if (kDropout && !has_bit(keep[n / 4][e / 2], 8 * (n % 4) + e % 2)) dp[n][e] = 0;
+    dp[n][e] = s[n][e] * (dp[n][e] - delta[e / 2]);
+  }
+}
+
+// The warp's strip of a tensor, as the left operand of products over the columns of a head.
+using OwnRows = uint32_t[kShortWidth / 16][4];
+__device__ inline void load_own(uint32_t tensor, int strip, OwnRows& rows) {
+  const LaneOffset<kShortWidth> square = lanes_of_square<kShortWidth>();
+#pragma unroll
+  for (int k = 0; k < kShortWidth / 16; ++k) cuda::load_matrices(rows[k], square.at(tensor, strip, 2 * k));
+  cuda::hold_in_place(rows);
+}
+
+// ptxas 13.0 does not see that operands in registers are used again by a loop's next products, unless they have a use
+// behind it: this one, which never happens.
+__device__ inline void use_at_last(uint32_t stage, const OwnRows& rows) {
+  if (threadIdx.y == 0) return;
+#pragma unroll
+  for (int i = 0; i < kShortWidth / 4; ++i) cuda::store_shared(stage + i * 4, rows[i / 4][i % 4]);
+}
+
+// Queues c = own · rowsᵀ over the columns of a head.
+template <class N>
+__device__ void multiply_heads(float (&c)[kBlockTiles][4], const OwnRows& own, uint64_t rows) {
+  cuda::begin_products();
+  cuda::multiply_rows<N, false>(c, own[0], rows);
+#pragma unroll
+  for (int k = 1; k < kShortWidth / 16; ++k) cuda::multiply_rows<N, true>(c, own[k], rows + k * (16 * 2 / 16));
+  cuda::end_products();
+}
+
+// Queues c += left · rows.
+using Left = uint32_t[kBlock / 16][4];
+template <class N>
+__device__ void multiply_add_rows(float (&c)[kWidthTiles][4], Left& left, uint64_t rows) {
+  cuda::hold_in_place(c);
+  cuda::hold_in_place(left);
+  cuda::begin_products();
+#pragma unroll
+  for (int k = 0; k < kBlock / 16; ++k) {
+    cuda::multiply_add_columns<N>(c, left[k], rows + k * (16 * HeadLayout::kRowBytes / 16));
+  }
+  cuda::end_products();
+}
+
+template <class N>
+__device__ void to_left(const float (&acc)[kBlockTiles][4], Left& left) {
+  to_left<N>(reinterpret_cast<const float(&)[1][kBlockTiles][4]>(acc),
+             reinterpret_cast<uint32_t(&)[1][kBlock / 16][4]>(left));
+}
+
+// Adds to dk and dv of a block of keys, `k` and `v`, what the queries of a head contribute. A step's last products are
+// under way when the next one's first are queued.
+template <class N, bool kDropout>
+__device__ void walk_over_queries(const Sequence& seq, const Place& place, const HeadLayout& at, int home, float scale2,
+                                  OwnRows& k, OwnRows& v, float (&dk)[kWidthTiles][4], float (&dv)[kWidthTiles][4]) {
+  const Range queries = seq.queries_of({place.block, min(place.block + kBlock, seq.k_len)});
+  const int lane = afresh(int(threadIdx.x)) % 32, end = uniform(place.block < seq.k_len ? queries.end : 0);
+  Left weights = {}, dscores = {};
+#pragma unroll 1
+  for (int query = uniform(queries.begin / kBlock * kBlock); query < end; query += kBlock) {
+    const uint64_t q = cuda::matrix_at(at.q(home) + query * HeadLayout::kRowBytes);
+    const uint64_t dout = cuda::matrix_at(at.dout(home) + query * HeadLayout::kRowBytes);
+    float s[kBlockTiles][4], dp[kBlockTiles][4];
+    multiply_heads<N>(s, k, q);
+    multiply_heads<N>(dp, v, dout);
+    const uint32_t vectors = at.vectors(query) + lane % 4 * 16;
+    uint32_t keep = 0;
+    if (kDropout) keep = cuda::load_shared_word(at.key_bits(place.strip, query) + lane * 4);
+    cuda::wait_for_products<1>();
+    cuda::hold_in_place(s);
     cuda::hold_in_place(weights);
     cuda::hold_in_place(dscores);
-    const uint32_t bits = within == 0 ? keep : keep >> 16;
-    const uint32_t lse = at.lse() + queries.begin * 4, delta = at.delta() + queries.begin * 4;
-    const float scale2 = p.scale * kLog2E;
-    if (seq.sees_all(queries, mine)) {
-      gradient_of_strip<false>(seq, queries.begin, mine.begin, scale2, bits, lse, delta, weights, dscores);
-    } else {
-      gradient_of_strip<true>(seq, queries.begin, mine.begin, scale2, bits, lse, delta, weights, dscores);
-    }
-    uint32_t left[2][kNs / 2][4];
-    to_left<N>(reinterpret_cast<const float(&)[1][kNs][4]>(weights),
-               reinterpret_cast<uint32_t(&)[1][kNs / 2][4]>(left[0]));
-    to_left<N>(reinterpret_cast<const float(&)[1][kNs][4]>(dscores),
-               reinterpret_cast<uint32_t(&)[1][kNs / 2][4]>(left[1]));
-    cuda::hold_in_place(left[0]);
-    cuda::hold_in_place(left[1]);
-    cuda::begin_products();
-#pragma unroll
-    for (int i = 0; i < kNs / 2; ++i) {
-      cuda::multiply_add_columns<N>(dv, left[0][i], dout_rows + i * (16 * kRowBytes / 16));
-      cuda::multiply_add_columns<N>(dk, left[1][i], q_rows + i * (16 * kRowBytes / 16));
-    }
-    cuda::end_products();
-    store_strip_dscores(at.dscores(stage), place.strip, within, left[1]);
-    // Dropout's bits of the tile below, which comes next, while the matrix units work.
-    drawn = kDropout && within > 0 && tile > 0;
-    if (drawn) keep = keep_tile(seq, tile - 1, place, rule, at);
-    cuda::wait_for_products<0>();
-    cuda::hold_in_place(left[0]);
-    cuda::hold_in_place(left[1]);
     cuda::hold_in_place(dk);
     cuda::hold_in_place(dv);
+    if (seq.sees_all({query, query + kBlock}, {place.strip, place.strip + kStripRows})) {
+      weigh_queries<false>({}, scale2, vectors, s);
+    } else {
+      weigh_queries<true>(band_of_keys(seq, place, query), scale2, vectors, s);
+    }
+    cuda::hold_in_place(s);  // before the wait, not after it
+    cuda::wait_for_products<0>();
+    cuda::hold_in_place(dp);
+    gradient_of_queries<kDropout>(keep, vectors, s, dp);
+    to_left<N>(s, weights);
+    to_left<N>(dp, dscores);
+    multiply_add_rows<N>(dv, weights, dout);
+    multiply_add_rows<N>(dk, dscores, q);
+  }
+  cuda::wait_for_products<0>();
+  cuda::hold_in_place(weights);
+  cuda::hold_in_place(dscores);
+  cuda::hold_in_place(dk);
+  cuda::hold_in_place(dv);
+  use_at_last(at.stage(0), k);
+  use_at_last(at.stage(0), v);
+}
+
+// dq of a block of queries, but for factors.
+template <class N, bool kDropout>
+__device__ void walk_over_keys(const Sequence& seq, const Place& place, const HeadLayout& at, int home, float scale2,
+                               float (&dq)[kWidthTiles][4]) {
+  const Range keys = seq.keys_of({place.block, min(place.block + kBlock, seq.q_len)});
+  const int lane = afresh(int(threadIdx.x)) % 32, row = place.strip + lane / 4;
+  const int end = uniform(place.block < seq.q_len ? keys.end : 0);
+  OwnRows q, dout;
+  load_own(at.q(home), place.strip, q);
+  load_own(at.dout(home), place.strip, dout);
+  float lse[2], delta[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const uint32_t vectors = at.vectors(row + half * 8) + row % 2 * 4;
+    lse[half] = cuda::load_shared_float(vectors);
+    delta[half] = cuda::load_shared_float(vectors + 8);
+  }
+  Left dscores = {};
+#pragma unroll 1
+  for (int key = uniform(keys.begin / kBlock * kBlock); key < end; key += kBlock) {
+    const uint64_t k = cuda::matrix_at(at.k() + key * HeadLayout::kRowBytes);
+    const uint64_t v = cuda::matrix_at(at.v() + key * HeadLayout::kRowBytes);
+    float s[kBlockTiles][4], dp[kBlockTiles][4];
+    multiply_heads<N>(s, q, k);
+    multiply_heads<N>(dp, dout, v);
+    uint32_t keep[2][2] = {};
+    if (kDropout) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const uint32_t bits = at.query_bits(key, row + i % 2 * 8) + i / 2 * HeadLayout::kNextKeys;
+        keep[i / 2][i % 2] = cuda::load_shared_word(bits) >> (lane % 4 * 2);
+      }
+    }
+    cuda::wait_for_products<1>();
+    cuda::hold_in_place(s);
+    cuda::hold_in_place(dscores);
+    cuda::hold_in_place(dq);
+    if (seq.sees_all({place.strip, place.strip + kStripRows}, {key, key + kBlock})) {
+      weigh_keys<false>({}, scale2, lse, s);
+    } else {
+      weigh_keys<true>(band_of_queries(seq, place, key), scale2, lse, s);
+    }
+    cuda::hold_in_place(s);  // before the wait, not after it
+    cuda::wait_for_products<0>();
+    cuda::hold_in_place(dp);
+    gradient_of_keys<kDropout>(keep, delta, s, dp);
+    to_left<N>(dp, dscores);
+    multiply_add_rows<N>(dq, dscores, k);
+  }
+  cuda::wait_for_products<0>();
+  cuda::hold_in_place(dscores);
+  cuda::hold_in_place(dq);
+  use_at_last(at.stage(0), q);
+  use_at_last(at.stage(0), dout);
+}
+
+// dk and dv to where they wait, and back.
+__device__ inline void park(const float (&dk)[kWidthTiles][4], const float (&dv)[kWidthTiles][4],
+                            float4 (&to)[kWidthTiles][2]) {
+#pragma unroll
+  for (int n = 0; n < kWidthTiles; ++n) {
+    to[n][0] = make_float4(dk[n][0], dk[n][1], dk[n][2], dk[n][3]);
+    to[n][1] = make_float4(dv[n][0], dv[n][1], dv[n][2], dv[n][3]);
+  }
+}
+__device__ inline void fetch(const float4 (&from)[kWidthTiles][2], float (&dk)[kWidthTiles][4],
+                             float (&dv)[kWidthTiles][4]) {
+#pragma unroll
+  for (int n = 0; n < kWidthTiles; ++n) {
+    const float4 k = from[n][0], v = from[n][1];
+    dk[n][0] = k.x, dk[n][1] = k.y, dk[n][2] = k.z, dk[n][3] = k.w;
+    dv[n][0] = v.x, dv[n][1] = v.y, dv[n][2] = v.z, dv[n][3] = v.w;
   }
 }
 
-// dq of a tile's queries, by one warpgroup; what it reads of `dscores` is gone afterwards.
+// A warp writes its strip of a gradient, times `factor`, to `rows` rows of `to`, 16 bytes at a time, by way of
+// kStripBytes of shared memory that only it uses.
 template <class N>
-__device__ void group_query_gradient(const GradParams<N>& grad, const Unit& unit, int tile, const Place& place,
-                                     uint32_t dscores, uint32_t k, float factor) {
-  constexpr uint32_t kRowBytes = Tile<kShortWidth>::kRowBytes;
-  const Params<N>& p = grad.forward;
-  const int query = tile * kTileQueries, own = place.strip % kGroupKeys;
-  const Range keys = strips_of(unit.seq, query);
-  float dq[1][kShortWidth / 8][4] = {};
-  cuda::hold_in_place(dq[0]);
-#pragma unroll 1
-  for (int key = keys.begin; key < keys.end; key += kStripRows) {
-    cuda::begin_products();
-    cuda::multiply_add_transposed<N>(dq[0], cuda::matrix_at(dscores + key * kRowBytes),
-                                     cuda::matrix_at(k + key * kRowBytes));
-    cuda::end_products();
+__device__ void store_gradient(uint32_t stage, const float (&acc)[kWidthTiles][4], float factor, const HeadRows<N>& to,
+                               int row, int column, int rows, int cols) {
+  using Rows = Tile<kShortWidth>;
+  constexpr int kRowsAtOnce = 32 / Rows::kChunks;
+  const int lane = afresh(int(threadIdx.x)) % 32, first = lane / Rows::kChunks, chunk = lane % Rows::kChunks;
+  const LaneOffset<kShortWidth> square = lanes_of_square<kShortWidth>();
+  __syncwarp();
+#pragma unroll
+  for (int n = 0; n < kWidthTiles; n += 2) {
+    uint32_t words[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float(&from)[4] = acc[n + i / 2];
+      words[i] = cuda::pack_pair<N>(from[i % 2 * 2] * factor, from[i % 2 * 2 + 1] * factor);
+    }
+    cuda::store_matrices(square.at(stage, 0, n), words);
   }
-  cuda::wait_for_products<0>();
-  cuda::hold_in_place(dq[0]);
-  scale_all(dq, factor);
-  cuda::sync_warpgroup();
-  store_strip(dscores + own * kRowBytes, dq[0], grad.dq, unit.seq.q_begin + query + own, unit.head * p.head_dim,
-              unit.seq.q_len - query - own, p.head_dim);
+  __syncwarp();
+  N* out = to.at(row + first, column + chunk * 8);
+  const int left = chunk * 8 < cols ? rows - first : 0;
+#pragma unroll
+  for (int i = 0; i < kStripRows; i += kRowsAtOnce, out += kRowsAtOnce * to.stride) {
+    cuda::store_global_16(i < left, out, cuda::load_shared_16(stage + Rows::offset(first + i, chunk)));
+  }
 }
 
 }  // namespace gradmill::flash

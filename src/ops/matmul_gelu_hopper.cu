@@ -4,12 +4,12 @@
 // of the weight (192 columns of the result) in shared memory and brings 64 rows of activations at a time; a warpgroup
 // finishes its tile while another one multiplies. At 16,384 rows of 384 by 1536 the products take 20 us of the matrix
 // units, the forward's results 24 us of memory.
-// Columns of a share are multiplied in another order, such that a thread of an accumulator has eight neighbouring
-// columns of each 32: it loads and stores 16 bytes of a row.
+// Results leave through shared memory and the copy engine, whole lines at a time, so that nothing waits for a store.
 #include <algorithm>
 
 #include "cuda/engine.h"
 #include "cuda/launch.h"
+#include "cuda/numeric.cuh"
 #include "cuda/tensor_map.h"
 #include "ops/matmul_gelu_hopper.cuh"
 #include "ops/matmul_gelu_hopper.h"
@@ -21,45 +21,36 @@ using namespace hopper_mlp;
 
 template <class N, int kShare, template <class, int> class Pass>
 __global__ void __launch_bounds__(kThreads, 1)
-    matmul_gelu_kernel(const __grid_constant__ CUtensorMap activations, const Work<N> work) {
+    matmul_gelu_kernel(const __grid_constant__ Maps maps, const Work<N> work) {
 #ifdef GRADMILL_HOPPER_CODE
   using Finisher = Pass<N, kShare>;
   extern __shared__ uint4 memory[];
-  const Layout shared(memory, uint32_t(work.depth * kShare) * 2);
-  const Tiles tiles(work.rows, work.shares);
   const int first_column = int(blockIdx.x) % work.shares * kShare, blocks = work.depth / kBlock;
+  const Layout<kShare, Finisher::kBuffers> shared(memory);
+  const Tiles tiles(work.rows, work.shares);
   const int warpgroup = __shfl_sync(~0u, int(threadIdx.x) / kWarpgroup, 0);
-  if (threadIdx.x == 0) {
-    for (int stage = 0; stage < kStages; ++stage) {
-      cuda::barrier_init(shared.full(stage), 1);
-      cuda::barrier_init(shared.empty(stage), kWarpgroup / 32);
-    }
-    cuda::barrier_init_done();
-  }
-  if constexpr (Finisher::kRows) {
-    bring_columns<kShare>(work, shared.base, first_column);
-  } else {
-    bring_rows<kShare>(work, shared.base, first_column);
-    cuda::wait_for_copies();
-  }
-  cuda::show_to_products();
+  if (threadIdx.x == 0) shared.init_barriers();
   __syncthreads();
   if (warpgroup == kConsumers) {
     cuda::give_registers<24>();
-    if (threadIdx.x % kWarpgroup == 0) bring_activations(shared, activations, tiles, blocks);
+    if (threadIdx.x % kWarpgroup == 0) bring_activations(shared, maps.activations, tiles, blocks);
+    if (threadIdx.x % kWarpgroup == 32) bring_weight<Finisher::kRows>(shared, maps.weight, first_column, blocks);
   } else {
     cuda::take_registers<160>();
     const Order order(warpgroup);
-    Finisher finisher{work};
-    int count = warpgroup * blocks;
-    for (int tile = tiles.first + warpgroup * tiles.step; tile < tiles.end; tile += kConsumers * tiles.step) {
-      const Place place(tile, first_column);
+    const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0);
+    const Desk desk(shared.strip(warp), shared.strip_here(warp));
+    Finisher finisher{work, maps, desk};
+    int round = 0;
+    for (int tile = tiles.first + warpgroup * tiles.step; tile < tiles.end; tile += kConsumers * tiles.step, ++round) {
+      const Place place{tile * kTileRows + warp % 4 * kStripRows, first_column};
       float c[kShare / 8][4];
-      finisher.prepare(place, c);
-      multiply_tile<N, kShare, Finisher::kRows>(shared, order, count, blocks, c);
-      finisher.finish(place, c);
-      count += kConsumers * blocks;
+      finisher.prepare(place, round);
+      const int count = (kConsumers * round + warpgroup) * blocks;
+      multiply_tile<N, Finisher::kRows>(shared, order, count, blocks, round == 0, c);
+      finisher.finish(place, round, c);
     }
+    desk.wait<0>();  // shared memory must outlive the stores that read it
   }
 #else
   __trap();
@@ -78,12 +69,13 @@ void with_share(int64_t columns, Run&& run) {
 }
 
 template <class T, int kShare, template <class, int> class Pass>
-void start(ExecContext& ctx, const TensorView& a, Work<cuda::Native<T>> work, int64_t columns) {
+void start(ExecContext& ctx, const Maps& maps, Work<cuda::Native<T>> work, int64_t columns) {
+  using N = cuda::Native<T>;
   work.shares = int(columns / kShare);
   const int workers = std::max(ctx.cuda->num_units() / work.shares, 1);
-  const size_t bytes = Layout::bytes(size_t(work.depth) * kShare * 2);
+  const size_t bytes = Layout<kShare, Pass<N, kShare>::kBuffers>::bytes(work.depth / kBlock);
   cuda::launch({dim3(unsigned(workers * work.shares)), kThreads, cuda::stream_of(ctx), bytes},
-               matmul_gelu_kernel<cuda::Native<T>, kShare, Pass>, cuda::map_tiles(a, kTileRows), work);
+               matmul_gelu_kernel<N, kShare, Pass>, maps, work);
 }
 
 template <class... Views>
@@ -111,35 +103,31 @@ bool hopper_supports(const ExecContext& ctx, const MatmulGeluGradArgs& args) {
 
 template <class T>
 void hopper_matmul_gelu(ExecContext& ctx, const MatmulGeluArgs& args) {
-  const Work<cuda::Native<T>> work{.weight = cuda::native<T>(args.b),
-                                   .weight_stride = args.b.row_stride,
-                                   .bias = args.bias.defined() ? cuda::native<T>(args.bias) : nullptr,
-                                   .x = cuda::native<T>(args.x),
-                                   .x_stride = args.x.row_stride,
-                                   .y = cuda::native<T>(args.y),
-                                   .y_stride = args.y.row_stride,
+  const Work<cuda::Native<T>> work{.bias = args.bias.defined() ? cuda::native<T>(args.bias) : nullptr,
                                    .rows = int(args.a.rows()),
                                    .depth = int(args.a.cols())};
-  with_share(args.x.cols(), [&]<int kShare>() { start<T, kShare, Forward>(ctx, args.a, work, args.x.cols()); });
+  with_share(args.x.cols(), [&]<int kShare>() {
+    const Maps maps{.activations = cuda::map_tiles(args.a, kTileRows),
+                    .weight = cuda::map_tiles(args.b, kShare),
+                    .x = cuda::map_tiles(args.x, kStripRows),
+                    .y = cuda::map_tiles(args.y, kStripRows)};
+    start<T, kShare, Forward>(ctx, maps, work, args.x.cols());
+  });
 }
 
 template <class T>
 void hopper_matmul_gelu_backward(ExecContext& ctx, const MatmulGeluGradArgs& args) {
-  const Work<cuda::Native<T>> work{.weight = cuda::native<T>(args.b),
-                                   .weight_stride = args.b.row_stride,
-                                   .x = cuda::native<T>(args.x),
-                                   .x_stride = args.x.row_stride,
-                                   .y = args.y.defined() ? cuda::native<T>(args.y) : nullptr,
-                                   .y_stride = args.y.row_stride,
-                                   .dx = cuda::native<T>(args.dx),
-                                   .dx_stride = args.dx.row_stride,
-                                   .rows = int(args.a.rows()),
-                                   .depth = int(args.a.cols())};
+  const Work<cuda::Native<T>> work{.rows = int(args.a.rows()), .depth = int(args.a.cols())};
+  Maps maps{.activations = cuda::map_tiles(args.a, kTileRows),
+            .weight = cuda::map_tiles(args.b, kBlock),
+            .x = cuda::map_tiles(args.x, kStripRows),
+            .dx = cuda::map_tiles(args.dx, kStripRows)};
+  if (args.y.defined()) maps.y = cuda::map_tiles(args.y, kStripRows);
   with_share(args.x.cols(), [&]<int kShare>() {
-    if (work.y) {
-      start<T, kShare, BackwardAgain>(ctx, args.a, work, args.x.cols());
+    if (args.y.defined()) {
+      start<T, kShare, BackwardAgain>(ctx, maps, work, args.x.cols());
     } else {
-      start<T, kShare, Backward>(ctx, args.a, work, args.x.cols());
+      start<T, kShare, Backward>(ctx, maps, work, args.x.cols());
     }
   });
 }

@@ -3,94 +3,71 @@
 // that one thread fills and three warpgroups empty in turn, and what becomes of their tiles.
 #pragma once
 
+#include <algorithm>
+
 #include "cuda/mma.cuh"
-#include "cuda/packed.cuh"
 #include "cuda/tile_copy.cuh"
 #include "cuda/wgmma.cuh"
 #include "ops/activation_math.cuh"
 
 namespace gradmill::hopper_mlp {
 
-using cuda::Packed;
-
 inline constexpr int kTileRows = 64, kBlock = 64;  // rows of a tile; columns of its operand that are brought at a time
-inline constexpr int kMostDepth = 384, kStages = 8, kWarpgroup = 128;
+inline constexpr int kMostDepth = 384, kWarpgroup = 128;
 inline constexpr int kConsumers = 3, kThreads = (kConsumers + 1) * kWarpgroup;  // one warpgroup starts copies
-inline constexpr int kPassRows = kThreads / 8;  // of the weight, that all threads bring at once
-static_assert(kPassRows == kBlock);
 inline constexpr uint32_t kStageBytes = kTileRows * cuda::kTileRowBytes;
+inline constexpr int kStripRows = kTileRows / 4;  // of a tile, a warp's
+inline constexpr uint32_t kStripBytes = kStripRows * cuda::kTileRowBytes;
 using Gelu = GeluTanh<false>;
+
+// Tiles of activations, blocks of the weight, strips of the others.
+struct Maps {
+  CUtensorMap activations, weight;  // (N, K), (F, K); in the backward the weight is (K, F)
+  CUtensorMap x, y, dx;             // (N, F)
+};
 
 template <class N>
 struct Work {
-  const N* weight;  // (F, K); in the backward (K, F)
-  int64_t weight_stride;
   const N* bias;  // (F), or null
-  N* x;           // (N, F) written; in the backward read
-  int64_t x_stride;
-  N* y;  // (N, F), or null
-  int64_t y_stride;
-  N* dx;  // (N, F); backward only
-  int64_t dx_stride;
   int rows, depth, shares;
 };
 
-// Shared memory: the share of the weight, the ring of activations' stages, barriers.
+// Shared memory: the ring of activations' stages, kBuffers strips for every warp that multiplies, barriers, the share
+// of the weight. The ring takes what the others leave of it.
+template <int kShareColumns, int kBuffers>
 struct Layout {
-  uint32_t base, stages, barriers;
+  static constexpr int kShare = kShareColumns, kWarps = kConsumers * kWarpgroup / 32;
+  static constexpr uint32_t kAll = 227 * 1024, kAlignment = 1024, kBarrierBytes = 1024;
+  static constexpr uint32_t kBlockBytes = kShare * cuda::kTileRowBytes, kStripsBytes = kWarps * kBuffers * kStripBytes;
+  static constexpr uint32_t kRoom = kAll - kAlignment - kBarrierBytes - kMostDepth / kBlock * kBlockBytes;
+  static constexpr int kStages = std::min((kRoom - kStripsBytes) / kStageBytes, 8u);
+  static constexpr uint32_t kStrips = kStages * kStageBytes, kBarriers = kStrips + kStripsBytes;
+  static constexpr uint32_t kWeight = kBarriers + kBarrierBytes;
+  static_assert(kStages >= 3 && 8 * (2 * kStages + kMostDepth / kBlock + kWarps * kBuffers) <= kBarrierBytes);
+  uint32_t base;
 
-  __device__ Layout(const void* shared, uint32_t weight_bytes)
-      : base((cuda::shared_address(shared) + 1023) & ~1023u),
-        stages(base + weight_bytes),
-        barriers(stages + kStages * kStageBytes) {}
-  static size_t bytes(size_t weight_bytes) { return 1024 + weight_bytes + kStages * (kStageBytes + 16); }
-  __device__ uint32_t stage(int i) const { return stages + uint32_t(i) * kStageBytes; }
-  __device__ uint32_t full(int i) const { return barriers + uint32_t(i) * 8; }
+  __device__ explicit Layout(const void* shared)
+      : base((cuda::shared_address(shared) + kAlignment - 1) & ~(kAlignment - 1)) {}
+  static size_t bytes(int blocks) { return kAlignment + kWeight + size_t(blocks) * kBlockBytes; }
+  __device__ uint32_t stage(int i) const { return base + uint32_t(i) * kStageBytes; }
+  __device__ uint32_t strip(int warp) const { return base + kStrips + uint32_t(warp * kBuffers) * kStripBytes; }
+  __device__ uint32_t weight(int block) const { return base + kWeight + uint32_t(block) * kBlockBytes; }
+  __device__ uint32_t full(int i) const { return base + kBarriers + uint32_t(i) * 8; }
   __device__ uint32_t empty(int i) const { return full(kStages + i); }
+  __device__ uint32_t weight_here(int block) const { return full(2 * kStages + block); }
+  __device__ uint32_t strip_here(int warp) const { return full(2 * kStages + kMostDepth / kBlock + warp * kBuffers); }
+
+  // By one thread.
+  __device__ void init_barriers() const {
+    for (int i = 0; i < kStages; ++i) {
+      cuda::barrier_init(full(i), 1);
+      cuda::barrier_init(empty(i), kWarpgroup / 32);
+    }
+    for (int i = 0; i < kMostDepth / kBlock; ++i) cuda::barrier_init(weight_here(i), 1);
+    for (int i = 0; i < kWarps * kBuffers; ++i) cuda::barrier_init(strip_here(0) + uint32_t(i) * 8, 1);
+    cuda::barrier_init_done();
+  }
 };
-
-inline constexpr uint32_t kPanelBytes = kBlock * cuda::kTileRowBytes;
-
-// Which column of its 32 the matrix units' column i is.
-__device__ inline constexpr int column_at(int i) { return i % 8 / 2 * 8 + i / 8 * 2 + i % 2; }
-
-// The forward's share: rows of the weight in the order of column_at, 64 columns of all of them, then the next 64. 64
-// rows at a time, eight threads a row.
-template <int kShare, class N>
-__device__ inline void bring_rows(const Work<N>& work, uint32_t to, int first) {
-  const int chunk = int(threadIdx.x) % 8, row = int(threadIdx.x) / 8;
-  const int64_t step = kPassRows * work.weight_stride;
-  const N* from = work.weight + (first + row / 32 * 32 + column_at(row % 32)) * work.weight_stride + chunk * 8;
-  to += uint32_t(row * cuda::kTileRowBytes + (chunk ^ row % 8) * 16);
-  for (int block = 0; block < work.depth; block += kBlock, from += kBlock, to += kShare * cuda::kTileRowBytes) {
-#pragma unroll
-    for (int pass = 0; pass < kShare / kPassRows; ++pass) {
-      cuda::copy_async<16>(to + uint32_t(pass * kPassRows * cuda::kTileRowBytes), from + pass * step, true);
-    }
-  }
-}
-
-// The backward's: its columns of every row, 64 rows of a panel of 64 columns, then of the next panel, and so on.
-template <int kShare, class N>
-__device__ inline void bring_columns(const Work<N>& work, uint32_t to, int first) {
-  constexpr int kPanels = kShare / kBlock, kBatch = 6;  // loads on their way at once
-  const int chunk = int(threadIdx.x) % 8, row = int(threadIdx.x) / 8, end = work.depth / kBlock * kPanels;
-  const N* from = work.weight + row * work.weight_stride + first + chunk * 8;
-  to += uint32_t(row * cuda::kTileRowBytes + chunk % 4 * 4);
-  for (int begin = 0; begin < end; begin += kBatch) {
-    Packed<N> eight[kBatch];
-#pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
-      const int panel = min(begin + b, end - 1);
-      eight[b] = Packed<N>::load(from + panel / kPanels * kBlock * work.weight_stride + panel % kPanels * kBlock);
-    }
-#pragma unroll
-    for (int i = 0; i < kBatch * 4; ++i) {
-      const int panel = begin + i / 4, at = (chunk / 4 * 4 + i % 4) ^ row % 8;
-      if (panel < end) cuda::store_shared(to + panel * kPanelBytes + uint32_t(at * 16), eight[i / 4].words[i % 4]);
-    }
-  }
-}
 
 // The tiles of a block: every workers-th from its own number on.
 struct Tiles {
@@ -99,14 +76,49 @@ struct Tiles {
       : first(int(blockIdx.x) / shares), step(int(gridDim.x) / shares), end((rows + kTileRows - 1) / kTileRows) {}
 };
 
-__device__ inline void bring_activations(const Layout& shared, const CUtensorMap& map, const Tiles& tiles, int blocks) {
-  int count = 0;
+inline constexpr uint32_t kPanelBytes = kBlock * cuda::kTileRowBytes;
+
+// The share, 64 deep at a time. The forward's: 64 columns of its rows. With kRows, the backward's: of 64 rows 64
+// columns, then the next 64.
+template <bool kRows, class Shared>
+__device__ inline void bring_weight(const Shared& shared, const CUtensorMap& map, int first, int blocks) {
+#pragma unroll 1
+  for (int block = 0; block < blocks; ++block) {
+    const uint32_t to = shared.weight(block), here = shared.weight_here(block);
+    cuda::barrier_expect(here, Shared::kBlockBytes);
+    if constexpr (kRows) {
+      for (int panel = 0; panel < Shared::kShare / kBlock; ++panel) {
+        cuda::copy_tile(to + uint32_t(panel) * kPanelBytes, map, first + panel * kBlock, block * kBlock, here);
+      }
+    } else {
+      cuda::copy_tile(to, map, block * kBlock, first, here);
+    }
+  }
+}
+
+// A place in the ring, and its phase.
+template <int kStages>
+struct RingPlace {
+  int stage;
+  uint32_t parity;
+  __device__ explicit RingPlace(int count) : stage(count % kStages), parity(uint32_t(count / kStages) % 2) {}
+  __device__ void advance() {
+    const bool last = stage == kStages - 1;
+    stage = last ? 0 : stage + 1;
+    parity ^= uint32_t(last);
+  }
+};
+
+template <class Shared>
+__device__ inline void bring_activations(const Shared& shared, const CUtensorMap& map, const Tiles& tiles, int blocks) {
+  RingPlace<Shared::kStages> place(0);
   for (int tile = tiles.first; tile < tiles.end; tile += tiles.step) {
-    for (int block = 0; block < blocks; ++block, ++count) {
-      const int stage = count % kStages;
-      if (count >= kStages) cuda::barrier_wait(shared.empty(stage), uint32_t(count / kStages - 1) % 2);
-      cuda::barrier_expect(shared.full(stage), kStageBytes);
-      cuda::copy_tile(shared.stage(stage), map, block * kBlock, tile * kTileRows, shared.full(stage));
+#pragma unroll 1
+    for (int block = 0; block < blocks; ++block, place.advance()) {
+      const uint32_t full = shared.full(place.stage);
+      cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);  // at once in the first round
+      cuda::barrier_expect(full, kStageBytes);
+      cuda::copy_tile(shared.stage(place.stage), map, block * kBlock, tile * kTileRows, full);
     }
   }
 }
@@ -125,122 +137,194 @@ class Order {
   int own_, next_;  // named barriers
 };
 
-// c += the tile whose blocks are the ring's from `count` on, times the share.
-template <class N, int kShare, bool kRows>
-__device__ inline void multiply_tile(const Layout& shared, const Order& order, int count, int blocks,
-                                     float (&c)[kShare / 8][4]) {
+// c = the tile whose blocks are the ring's from `count` on, times the share. `first`: this warpgroup has not seen the
+// share yet.
+template <class N, bool kRows, class Shared>
+__device__ inline void multiply_tile(const Shared& shared, const Order& order, int count, int blocks, bool first,
+                                     float (&c)[Shared::kShare / 8][4]) {
   constexpr uint64_t kStepA = 32 / 16;
   constexpr uint64_t kStepB = (kRows ? 16 * cuda::kTileRowBytes : 32) / 16;
-  constexpr uint32_t kBlockBytes = kShare * cuda::kTileRowBytes;
-  cuda::hold_in_place(c);
-  const auto release = [&](int at) {
-    if (threadIdx.x % 32 == 0) cuda::barrier_arrive(shared.empty(at % kStages));
+  RingPlace<Shared::kStages> place(count);
+  int before = 0;  // the stage of the block before
+  const auto release = [&] {
+    if (threadIdx.x % 32 == 0) cuda::barrier_arrive(shared.empty(before));
   };
   order.wait();
 #pragma unroll 1
-  for (int block = 0; block < blocks; ++block, ++count) {
-    cuda::barrier_wait(shared.full(count % kStages), uint32_t(count / kStages) % 2);
-    const uint64_t a = cuda::matrix_at(shared.stage(count % kStages));
-    const uint64_t b = cuda::matrix_at(shared.base + uint32_t(block) * kBlockBytes, kPanelBytes);
+  for (int block = 0; block < blocks; ++block) {
+    if (first) cuda::barrier_wait(shared.weight_here(block), 0);
+    cuda::barrier_wait(shared.full(place.stage), place.parity);
+    const uint64_t a = cuda::matrix_at(shared.stage(place.stage));
+    const uint64_t b = cuda::matrix_at(shared.weight(block), kPanelBytes);
     cuda::begin_products();
 #pragma unroll
-    for (int k = 0; k < kBlock / 16; ++k) cuda::multiply_add<N, kRows>(c, a + k * kStepA, b + k * kStepB);
+    for (int k = 0; k < kBlock / 16; ++k) {
+      cuda::multiply<N, kRows>(c, a + k * kStepA, b + k * kStepB, k > 0 || block > 0);
+    }
     cuda::end_products();
-    if (block == 0) continue;
-    cuda::wait_for_products<1>();
-    release(count - 1);
+    if (block > 0) {
+      cuda::wait_for_products<1>();
+      release();
+    }
+    before = place.stage;
+    place.advance();
   }
   order.pass_on();
   cuda::wait_for_products<0>();
-  release(count - 1);
+  release();
   cuda::hold_in_place(c);
 }
 
-// This thread's rows (and eight below) and columns (and every 32nd) of a tile.
-struct Place {
-  int row, column;
-  __device__ Place(int tile, int first_column)
-      : row(tile * kTileRows + int(threadIdx.x) % kWarpgroup / 32 * 16 + int(threadIdx.x) % 32 / 4),
-        column(first_column + int(threadIdx.x) % 4 * 8) {}
+// --- results on their way ---
+
+// 16 rows and 64 columns of a warp's results: four times 16 columns, each as store_matrices and load_matrices have them
+// (eight rows and the eight below of eight columns, then of the next eight).
+using Strip = uint32_t[4][4];
+
+// Calls of(i, n, e) for words i of a strip from `first` to `end`: word i holds c[n][e] and c[n][e + 1] of the columns
+// from 64 * panel on.
+template <class Of>
+__device__ inline void each_pair(int panel, int first, int end, Of&& of) {
+#pragma unroll
+  for (int i = first; i < end; ++i) of(i, panel * 8 + i / 4 * 2 + i % 4 / 2, i % 2 * 2);
+}
+
+// A warp's strips in shared memory, and the copies between them and memory. Rows beyond the last come as zeros and are
+// not stored.
+class Desk {
+ public:
+  __device__ Desk(uint32_t strips, uint32_t barriers) : strips_(strips), barriers_(barriers) {
+    const uint32_t lane = threadIdx.x % 32, row = lane % 16;
+    lane_ = row * cuda::kTileRowBytes + (lane / 16 ^ row % 8) * 16;
+  }
+
+  // Starts bringing a strip. What its buffer held must have left.
+  __device__ void bring(int buffer, const CUtensorMap& map, int column, int row) const {
+    __syncwarp();
+    if (!leads()) return;
+    cuda::barrier_expect(here(buffer), kStripBytes);
+    cuda::copy_tile(at(buffer), map, column, row, here(buffer));
+  }
+  __device__ void read(int buffer, uint32_t parity, Strip& strip) const {
+    cuda::barrier_wait(here(buffer), parity);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) cuda::load_matrices(strip[i], at(buffer) + (lane_ ^ uint32_t(i * 32)));
+  }
+  // Starts storing a strip; before, waits for all but the last kLeft of those on their way. kStreaming: nothing reads
+  // it again soon.
+  template <int kLeft, bool kStreaming = false>
+  __device__ void send(int buffer, const Strip& strip, const CUtensorMap& map, int column, int row) const {
+    wait<kLeft>();
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 4; ++i) cuda::store_matrices(at(buffer) + (lane_ ^ uint32_t(i * 32)), strip[i]);
+    cuda::show_to_products();
+    __syncwarp();
+    if (!leads()) return;
+    if constexpr (kStreaming) {
+      cuda::store_tile_streaming(map, column, row, at(buffer));
+    } else {
+      cuda::store_tile(map, column, row, at(buffer));
+    }
+    cuda::commit_stores();
+  }
+  // Until all but the last kLeft strips have left.
+  template <int kLeft>
+  __device__ void wait() const {
+    if (leads()) cuda::wait_for_store_groups<kLeft>();
+  }
+
+ private:
+  __device__ static bool leads() { return threadIdx.x % 32 == 0; }
+  __device__ uint32_t at(int buffer) const { return strips_ + uint32_t(buffer) * kStripBytes; }
+  __device__ uint32_t here(int buffer) const { return barriers_ + uint32_t(buffer) * 8; }
+
+  uint32_t strips_, barriers_, lane_;
 };
 
-// What becomes of tiles. Rows beyond the last are computed like others and not stored: no branch keeps the compiler
-// from mixing the elements of several rows.
+// Where a warp's strips of a tile begin.
+struct Place {
+  int row, column;
+};
+
 template <class N, int kShare>
 struct Forward {
   static constexpr bool kRows = false;
+  static constexpr int kBuffers = 1;
   const Work<N>& work;
+  const Maps& maps;
+  const Desk& desk;
 
-  // Accumulators start with the bias.
-  __device__ void prepare(const Place& place, float (&c)[kShare / 8][4]) {
+  __device__ void prepare(const Place&, int) {}
+  // A strip of y is computed in halves, and what left before it has so much time to leave. The next product reads y; x
+  // waits for the backward and must not take y's place in the cache.
+  __device__ void finish(const Place& place, int, float (&c)[kShare / 8][4]) {
+    if (work.bias) add_bias(place, c);
 #pragma unroll
-    for (int group = 0; group < kShare / 32; ++group) {
-      Packed<N> bias = {};
-      if (work.bias) bias = Packed<N>::load(work.bias + place.column + group * 32);
-#pragma unroll
-      for (int i = 0; i < 16; ++i) c[group * 4 + i / 4][i % 4] = bias[i / 4 * 2 + i % 2];
+    for (int panel = 0; panel < kShare / kBlock; ++panel) {
+      Strip x, y;
+      each_pair(panel, 0, 16, [&](int i, int n, int e) { x[i / 4][i % 4] = cuda::pack_pair<N>(c[n][e], c[n][e + 1]); });
+      const auto gelu = [&](int i, int, int) {
+        const float2 pair = cuda::unpack_pair<N>(x[i / 4][i % 4]);
+        y[i / 4][i % 4] = cuda::pack_pair<N>(Gelu::value(pair.x), Gelu::value(pair.y));
+      };
+      const int column = place.column + panel * kBlock;
+      each_pair(panel, 0, 8, gelu);
+      desk.send<kBuffers - 1, true>(0, x, maps.x, column, place.row);
+      each_pair(panel, 8, 16, gelu);
+      desk.send<kBuffers - 1>(kBuffers - 1, y, maps.y, column, place.row);
     }
   }
-  __device__ void finish(const Place& place, const float (&c)[kShare / 8][4]) {
+  __device__ void add_bias(const Place& place, float (&c)[kShare / 8][4]) {
+    const N* const from = work.bias + place.column + threadIdx.x % 4 * 2;
 #pragma unroll
-    for (int i = 0; i < kShare / 16; ++i) {
-      const int group = i / 2, half = i % 2, column = place.column + group * 32;
-      const int64_t row = place.row + half * 8;
-      const auto x = Packed<N>::of([&](int e) { return c[group * 4 + e / 2][half * 2 + e % 2]; });
-      const auto y = Packed<N>::of([&](int e) { return Gelu::value(x[e]); });
-      x.store_if(row < work.rows, work.x + row * work.x_stride + column);
-      y.store_if(row < work.rows, work.y + row * work.y_stride + column);
+    for (int n = 0; n < kShare / 8; ++n) {
+      const float2 pair = cuda::unpack_pair<N>(*reinterpret_cast<const uint32_t*>(from + n * 8));
+      c[n][0] += pair.x, c[n][2] += pair.x;
+      c[n][1] += pair.y, c[n][3] += pair.y;
     }
   }
 };
 
-// x comes to the cache while the tile is multiplied, and then four packs at a time: registers are short.
+// Two strips of x come while the tile is multiplied, a third as soon as the first is in registers. Strip i's gradient
+// leaves from where strip i + 1 of x was.
 template <class N, int kShare, bool kAgain>
 struct Gradient {
   static constexpr bool kRows = true;
-  static constexpr int kBatch = 4, kBatches = kShare / 16 / kBatch;
+  static constexpr int kBuffers = 2, kPanels = kShare / kBlock;
+  static_assert(kPanels == 2 || kPanels == 3);
   const Work<N>& work;
+  const Maps& maps;
+  const Desk& desk;
 
-  // Of the thread's packs, counted over both rows of each 32 columns.
-  __device__ const N* x_at(const Place& place, int pack) const {
-    const int64_t row = min(place.row + pack % 2 * 8, work.rows - 1);
-    return work.x + row * work.x_stride + place.column + pack / 2 * 32;
+  __device__ void prepare(const Place& place, int) {
+    desk.wait<0>();
+    for (int panel = 0; panel < kBuffers; ++panel) bring(place, panel);
   }
-  __device__ void prepare(const Place& place, float (&c)[kShare / 8][4]) {
-#pragma unroll
-    for (int pack = 0; pack < kShare / 16; pack += pack % 2 ? 3 : 1) {  // lines of 64 columns
-      asm volatile("prefetch.global.L2 [%0];" ::"l"(x_at(place, pack)));
-    }
-#pragma unroll
-    for (int i = 0; i < kShare / 2; ++i) c[i / 4][i % 4] = 0;
+  __device__ void bring(const Place& place, int panel) {
+    desk.bring(panel % kBuffers, maps.x, place.column + panel * kBlock, place.row);
   }
-  __device__ void finish(const Place& place, const float (&c)[kShare / 8][4]) {
-    Packed<N> x[2][kBatch];
-    const auto load = [&](int batch) {
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i) x[batch % 2][i] = Packed<N>::load(x_at(place, batch * kBatch + i));
-    };
-    load(0);
-#pragma unroll
-    for (int batch = 0; batch < kBatches; ++batch) {
-      if (batch + 1 < kBatches) load(batch + 1);
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i) finish_pack(place, c, batch * kBatch + i, x[batch % 2][i]);
-    }
+  // The first buffer has two strips of three in every round.
+  __device__ void read(int panel, int round, Strip& x) {
+    const int phase = kPanels == 3 && panel % 2 == 0 ? panel / 2 : round;
+    desk.read(panel % kBuffers, uint32_t(phase) % 2, x);
   }
-  __device__ void finish_pack(const Place& place, const float (&c)[kShare / 8][4], int pack, const Packed<N>& x) {
-    const int group = pack / 2, half = pack % 2, column = place.column + group * 32;
-    const int64_t row = place.row + half * 8;
-    float value[8];
-    const auto dx = Packed<N>::of([&](int e) {
-      const Point point = Gelu::point(x[e]);
-      value[e] = point.value;
-      return c[group * 4 + e / 2][half * 2 + e % 2] * point.slope;
-    });
-    dx.store_if(row < work.rows, work.dx + row * work.dx_stride + column);
-    if constexpr (kAgain) {
-      const auto y = Packed<N>::of([&](int e) { return value[e]; });
-      y.store_if(row < work.rows, work.y + row * work.y_stride + column);
+  __device__ void finish(const Place& place, int round, float (&c)[kShare / 8][4]) {
+    Strip x, dx, y;
+    read(0, round, x);
+#pragma unroll
+    for (int panel = 0; panel < kPanels; ++panel) {
+      if (panel + kBuffers < kPanels) bring(place, panel + kBuffers);
+      each_pair(panel, 0, 16, [&](int i, int n, int e) {
+        const float2 pair = cuda::unpack_pair<N>(x[i / 4][i % 4]);
+        const Point first = Gelu::point(pair.x), second = Gelu::point(pair.y);
+        dx[i / 4][i % 4] = cuda::pack_pair<N>(c[n][e] * first.slope, c[n][e + 1] * second.slope);
+        if constexpr (kAgain) y[i / 4][i % 4] = cuda::pack_pair<N>(first.value, second.value);
+      });
+      if (panel + 1 < kPanels) read(panel + 1, round, x);
+      const int column = place.column + panel * kBlock, buffer = (panel + 1) % kBuffers;
+      desk.send<1>(buffer, dx, maps.dx, column, place.row);
+      if constexpr (kAgain) desk.send<0>(buffer, y, maps.y, column, place.row);
     }
   }
 };

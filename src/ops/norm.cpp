@@ -4,6 +4,7 @@
 
 #include "ops/bias_grad.h"
 #include "ops/dropout.h"
+#include "ops/matmul_norm_hopper.h"
 #include "ops/row_chunks.h"
 
 namespace gradmill {
@@ -22,10 +23,36 @@ void validate(const NormArgs& args) {
   (void)args;
 }
 
+// Whether the product that makes delta can be one kernel with the norm. On paper it is two ops, whose scratch is no
+// smaller.
+bool joins_product(const ExecContext& ctx, const NormArgs& args) {
+  if constexpr (kHasCuda) {
+    return !ctx.dry && ctx.device.kind == DeviceKind::cuda && ctx.kernels.norms_in_products &&
+           hopper_supports(ctx, args);
+  }
+  return false;
+}
+
+void norm_forward_of_product(ExecContext& ctx, const NormArgs& args) {
+  const MatmulArgs& product = args.product;
+  const double tensors = 3;  // of the norm's size, beside the product's operands
+  const OpCost cost{.flops = 2 * double(product.c.numel()) * double(product.a.cols()),
+                    .bytes = double(product.a.bytes() + product.b.bytes()) + tensors * double(product.c.bytes()),
+                    .matrix = true};
+  run_op(ctx, product_name(ctx, "matmul_norm", product), args.x.dtype, FloatTypes{}, cost, [&]<Device D, class T>() {
+    if constexpr (D == Device::cuda && !std::is_same_v<T, float>) hopper_matmul_norm<T>(ctx, args);
+  });
+}
+
 }  // namespace
 
 void norm_forward(ExecContext& ctx, const NormArgs& args) {
   validate(args);
+  if (args.product.c.defined()) {
+    assert(args.product.c.data == args.delta.data);
+    if (joins_product(ctx, args)) return norm_forward_of_product(ctx, args);
+    matmul(ctx, args.product);
+  }
   if (args.dropout && !in_one_pass(ctx)) {
     dropout(ctx, {.x = args.delta, .y = args.delta, .site = args.dropout_site});
   }

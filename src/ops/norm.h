@@ -6,6 +6,7 @@
 #include "core/exec_context.h"
 #include "core/operand.h"
 #include "core/run_op.h"
+#include "ops/matmul.h"
 #include "ops/partial_sums.h"
 
 namespace gradmill {
@@ -26,6 +27,8 @@ struct NormArgs {
   float weight_offset = 0;
   bool dropout = false;  // sum = x + dropout(delta) with the bits of the dropout op; delta may be overwritten
   uint32_t dropout_site = 0;
+  // With c: the product that makes delta, which is not made yet and need not be: its memory may stay as it is.
+  MatmulArgs product;
 };
 void norm_forward(ExecContext& ctx, const NormArgs& args);
 

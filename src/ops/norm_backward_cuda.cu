@@ -1,126 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Norms on CUDA, backward: rows in shared memory, the next ones on their way there, and the sums over rows in registers
 // until a block has done its chunk.
-#include <cuda_pipeline.h>
-
 #include "cuda/shared_limit.h"
-#include "ops/norm_rows.cuh"
+#include "ops/norm_backward_whole.cuh"
 
 namespace gradmill {
 namespace {
-
-constexpr int kBackwardThreads = 512;  // one block a multiprocessor: 128 registers a thread
-
-template <class N>
-struct BackwardRows {
-  const N* sum;
-  int64_t sum_stride;
-  const N* dy;
-  int64_t dy_stride;
-  const N* residual;  // or null
-  int64_t residual_stride;
-  N* dx;
-  int64_t dx_stride;
-  const N* weight;
-  const float *mean, *rstd;
-  float *dweight, *dbias, *dbranch_bias;  // (chunks, cols), or null
-  int rows, cols, chunk_rows;
-  float weight_offset;
-  bool centered, two_stages;
-  N* y;  // or null
-  int64_t y_stride;
-  const N* bias;  // or null
-  N* dropped;     // or null
-  int64_t dropped_stride;
-  const StepScalars* scalars;
-  uint32_t dropout_site;
-};
-
-// dx = residual + rstd * (g - mean(g) - n * mean(g * n)) with n the normalised row and g = dy * gain. As a row needs
-// it: residual - shift + g * rstd - centred * slope. Sums are pinned, so that all variants of a kernel give the same
-// bits.
-struct RowGradient {
-  float rstd, shift, slope;
-
-  __device__ RowGradient(float row_rstd, float mean_g, float mean_gn)
-      : rstd(row_rstd), shift(row_rstd * mean_g), slope(row_rstd * row_rstd * mean_gn) {}
-  __device__ float operator()(float residual, float g, float centred) const {
-    return fmaf(g, rstd, fmaf(-centred, slope, __fsub_rn(residual, shift)));
-  }
-};
-
-// Writes a block's sums over its rows: first the rows of a warp are added, then the warps' (or, of wider rows, groups')
-// in order. `tile` has room for 4 bytes an element of every thread, and the block has passed a barrier since it was
-// used.
-template <int kLanes, int kPacks, int kSize>
-__device__ void write_partials(const float (&sums)[kPacks][kSize], int cols, float* tile, float* out) {
-  constexpr int kWidth = kLanes < cuda::kWarpSize ? cuda::kWarpSize : kLanes, kSlots = kBackwardThreads / kWidth;
-  constexpr int kColumns = kLanes * kPacks * kSize;
-  const int thread = static_cast<int>(threadIdx.x);
-  float* slot = tile + thread / kWidth * kColumns;
-#pragma unroll
-  for (int p = 0; p < kPacks; ++p) {
-    float total[kSize];
-#pragma unroll
-    for (int i = 0; i < kSize; ++i) {
-      total[i] = sums[p][i];
-#pragma unroll
-      for (int lanes = kLanes; lanes < cuda::kWarpSize; lanes *= 2) {
-        total[i] += __shfl_xor_sync(0xffffffffu, total[i], lanes);
-      }
-    }
-    if (thread % kWidth >= kLanes) continue;
-    auto* to = reinterpret_cast<float4*>(slot + (p * kLanes + thread % kLanes) * kSize);
-#pragma unroll
-    for (int i = 0; i < kSize; i += 4) to[i / 4] = make_float4(total[i], total[i + 1], total[i + 2], total[i + 3]);
-  }
-  __syncthreads();
-  for (int c = thread; c < cols; c += kBackwardThreads) {
-    float total = 0;
-#pragma unroll
-    for (int k = 0; k < kSlots; ++k) total += tile[k * kColumns + c];
-    out[c] = total;
-  }
-}
-
-// Rows in shared memory: each thread copies, and looks at, its own packs only, so that no barrier is needed.
-template <int kPacks>
-struct Stages {
-  static constexpr int kTensors = 3;
-  static constexpr size_t kBytes = size_t{kTensors} * kPacks * kBackwardThreads * sizeof(int4);  // of one
-  int4* memory;
-
-  __device__ int4* at(int stage, int tensor, int p) const {
-    return memory + ((stage * kTensors + tensor) * kPacks + p) * kBackwardThreads + threadIdx.x;
-  }
-  template <class N>
-  __device__ Packed<N> load(int stage, int tensor, int p) const {
-    return Packed<N>::load(reinterpret_cast<const N*>(at(stage, tensor, p)));
-  }
-  template <class N>
-  __device__ void store(int stage, int tensor, int p, const Packed<N>& pack) const {
-    *reinterpret_cast<uint4*>(at(stage, tensor, p)) = {pack.words[0], pack.words[1], pack.words[2], pack.words[3]};
-  }
-};
-
-// Bytes on their way from global to shared memory; zeros, and nothing is read, where they are not `there`.
-template <int kBytes>
-__device__ void copy_ahead(void* to, const void* from, bool there) {
-#if __CUDA_ARCH__ >= 800
-  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-  if constexpr (kBytes == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(there ? 16 : 0)
-                 : "memory");
-  } else {
-    static_assert(kBytes == 4);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(there ? 4 : 0)
-                 : "memory");
-  }
-#else
-  using Word = std::conditional_t<kBytes == 16, int4, int>;
-  *static_cast<Word*>(to) = there ? *static_cast<const Word*>(from) : Word{};
-#endif
-}
 
 // What a kernel is made for. plain: RMSNorm. centred: LayerNorm without biases. full: either, with the sums of biases.
 enum class NormForm : uint8_t { plain, centred, full };
@@ -180,7 +65,7 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
     for (int p = 0; p < kPacks; ++p) {
       const Packed<N> weight = weight_of(p);
 #pragma unroll
-      for (int i = 0; i < kSize; ++i) gain[p][i] = weight[i] + args.weight_offset;
+      for (int i = 0; i < kSize; ++i) gain[p][i] = gain_of(weight[i], args.weight_offset);
     }
   }
   cuda::DropoutRule rule;
@@ -212,7 +97,7 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
       for (int i = 0; i < kSize; ++i) {
         centred[p][i] = centre(values[i]);
         const float normal = centred[p][i] * stats.rstd, grad = dy[i];
-        g[p][i] = grad * (kKeepGain ? gain[p][i] : weight[i] + args.weight_offset);
+        g[p][i] = grad * (kKeepGain ? gain[p][i] : gain_of(weight[i], args.weight_offset));
         mean_gn = fmaf(g[p][i], normal, mean_gn);
         dweight[p][i] = fmaf(grad, normal, dweight[p][i]);
         if constexpr (kForm != NormForm::plain) mean_g = __fadd_rn(mean_g, g[p][i]);
@@ -238,7 +123,8 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
         Packed<N> weight = {};
         if constexpr (!kKeepGain) weight = weight_of(p);
 #pragma unroll
-        for (int i = 0; i < kSize; ++i) g[p][i] = dy[i] * (kKeepGain ? gain[p][i] : weight[i] + args.weight_offset);
+        for (int i = 0; i < kSize; ++i)
+          g[p][i] = dy[i] * (kKeepGain ? gain[p][i] : gain_of(weight[i], args.weight_offset));
       }
       Packed<N> residual = {};
       if (args.residual) residual = stages.template load<N>(stage, kResidual, p);
@@ -259,7 +145,8 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
         if (args.y == nullptr || !in_row(p)) continue;
         const Packed<N> weight = weight_of(p);
         normalised(
-            stages.template load<N>(stage, kValues, p), stats, [&](int i) { return weight[i] + args.weight_offset; },
+            stages.template load<N>(stage, kValues, p), stats,
+            [&](int i) { return gain_of(weight[i], args.weight_offset); },
             args.bias ? args.bias + column + p * kSlab : nullptr)
             .store(args.y + at + p * kSlab);
       }
@@ -302,7 +189,7 @@ __global__ void __launch_bounds__(kAnyThreads) norm_backward_any_kernel(const Ba
     const RowStats stats{args.centered ? args.mean[row] : 0.0f, args.rstd[row]};
     const auto centred_at = [&](int c) { return cuda::to_float(values[c]) - stats.mean; };
     const auto g_at = [&](int c) {
-      return cuda::to_float(dy[c]) * (cuda::to_float(args.weight[c]) + args.weight_offset);
+      return cuda::to_float(dy[c]) * gain_of(cuda::to_float(args.weight[c]), args.weight_offset);
     };
     float mean_g = 0, mean_gn = 0;
     for (int c = threadIdx.x; c < args.cols; c += kAnyThreads) {
@@ -312,7 +199,7 @@ __global__ void __launch_bounds__(kAnyThreads) norm_backward_any_kernel(const Ba
       if (dweight) dweight[c] = fmaf(grad, normal, row == begin ? 0.0f : dweight[c]);
       if (dbias) dbias[c] = grad + (row == begin ? 0.0f : dbias[c]);
       if (args.y) {
-        const float gain = cuda::to_float(args.weight[c]) + args.weight_offset;
+        const float gain = gain_of(cuda::to_float(args.weight[c]), args.weight_offset);
         normalised(
             Packed<N, 1>::load(values + c), stats, [&](int) { return gain; }, args.bias ? args.bias + c : nullptr)
             .store(args.y + row * args.y_stride + c);
@@ -407,7 +294,16 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView&
     cuda::launch(cuda::LaunchConfig{grid, dim3(kBackwardThreads), cuda::stream_of(ctx), bytes},
                  backward_kernel<N, kLanes, kPacks>(form, more), rows);
   };
-  const bool done = packed && with_row_shape(size / Packed<N>::kSize, most, run);
+  bool done = false;
+  if constexpr (sizeof(N) == 2) {
+    done = packed && form == NormForm::centred && size == WholeBackward::kCols && rows.residual && !rows.y &&
+           WholeBackward::kBytes <= limit;
+    if (done) {
+      cuda::launch(cuda::LaunchConfig{grid, dim3(kBackwardThreads), cuda::stream_of(ctx), WholeBackward::kBytes},
+                   rows.dropped ? norm_backward_whole_kernel<N, true> : norm_backward_whole_kernel<N, false>, rows);
+    }
+  }
+  if (!done) done = packed && with_row_shape(size / Packed<N>::kSize, most, run);
   if (!done) {
     cuda::launch(cuda::LaunchConfig{grid, dim3(kAnyThreads), cuda::stream_of(ctx)}, norm_backward_any_kernel<N>, rows);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Norms on CUDA, forward: a row lives in the registers of its threads, so every tensor moves once.
-#include "ops/norm_rows.cuh"
+#include "ops/norm_whole_rows.cuh"
 
 namespace gradmill {
 namespace {
@@ -26,10 +26,6 @@ struct ForwardRows {
   const StepScalars* scalars;  // null: delta is added as it is
   uint32_t dropout_site;
 };
-
-__device__ float rstd_of(float squares, int cols, float eps) {
-  return 1.0f / sqrtf(squares / static_cast<float>(cols) + eps);
-}
 
 template <class N, int kLanes, int kPacks>
 __device__ RowStats stats_of(const Packed<N> (&values)[kPacks], const ForwardRows<N>& args) {
@@ -59,7 +55,7 @@ template <class N, int kCount>
 __device__ Packed<N, kCount> scaled(const Packed<N, kCount>& values, RowStats stats, const ForwardRows<N>& args,
                                     int column) {
   const auto weight = Packed<N, kCount>::load(args.weight + column);
-  const auto gain = [&](int i) { return __fadd_rn(weight[i], args.weight_offset); };
+  const auto gain = [&](int i) { return gain_of(weight[i], args.weight_offset); };
   return normalised(values, stats, gain, args.bias ? args.bias + column : nullptr);
 }
 
@@ -93,7 +89,7 @@ __global__ void __launch_bounds__(kLanes > kForwardThreads ? kLanes : kForwardTh
     }
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      values[p] = Packed<N>::of([&](int i) { return values[p][i] + delta[p][i]; });
+      values[p] = values[p] + delta[p];
       if (present(p)) values[p].store(args.sum + row * args.sum_stride + column_of<N, kLanes>(p));
     }
   }
@@ -153,6 +149,34 @@ __global__ void __launch_bounds__(kAnyThreads) norm_forward_any_kernel(const For
   }
 }
 
+template <class N>
+bool takes_whole_rows(const ForwardRows<N>& rows) {
+  return rows.cols == WholeRows::kCols && rows.centered && !rows.rebuild && rows.delta && !rows.bias &&
+         rows.weight_offset == 0;
+}
+
+template <class N>
+void run_whole_rows(ExecContext& ctx, const ForwardRows<N>& rows) {
+  const WholeRowsArgs<N> args{.x = rows.x,
+                              .delta = rows.delta,
+                              .weight = rows.weight,
+                              .sum = rows.sum,
+                              .y = rows.y,
+                              .x_stride = rows.x_stride,
+                              .delta_stride = rows.delta_stride,
+                              .sum_stride = rows.sum_stride,
+                              .y_stride = rows.y_stride,
+                              .mean = rows.mean,
+                              .rstd = rows.rstd,
+                              .rows = rows.rows,
+                              .eps = rows.eps,
+                              .scalars = rows.scalars,
+                              .dropout_site = rows.dropout_site};
+  const dim3 grid(static_cast<unsigned>((rows.rows + WholeRows::kRows - 1) / WholeRows::kRows));
+  cuda::launch(cuda::LaunchConfig{grid, dim3(WholeRows::kThreads), cuda::stream_of(ctx)},
+               rows.scalars ? norm_whole_rows_kernel<N, true> : norm_whole_rows_kernel<N, false>, args);
+}
+
 template <class T>
 void run_forward(ExecContext& ctx, const NormArgs& args, const TensorView& delta, const TensorView& sum, bool rebuild) {
   using N = cuda::Native<T>;
@@ -180,6 +204,9 @@ void run_forward(ExecContext& ctx, const NormArgs& args, const TensorView& delta
   if (rows.rows == 0) return;
   const bool packed = aligned<T>(args.x) && aligned<T>(delta) && aligned<T>(sum) && aligned<T>(y) &&
                       aligned<T>(args.weight) && aligned<T>(args.bias);
+  if constexpr (sizeof(N) == 2) {
+    if (packed && takes_whole_rows(rows)) return run_whole_rows(ctx, rows);
+  }
   const bool done = packed && with_row_shape(rows.cols / Packed<N>::kSize, 4, [&]<int kLanes, int kPacks>() {
                       constexpr int kThreads = std::max(kLanes, kForwardThreads), kRows = kThreads / kLanes;
                       const dim3 grid(static_cast<unsigned>((rows.rows + kRows - 1) / kRows));

@@ -43,11 +43,19 @@ __device__ float row_sum(float value, float* shared) {
   }
 }
 
+__device__ inline float rstd_of(float squares, int cols, float eps) {
+  return 1.0f / sqrtf(squares / static_cast<float>(cols) + eps);
+}
+
 // Pack p of a thread starts at this column; beyond `cols` there is none.
 template <class N, int kLanes>
 __device__ int column_of(int p) {
   return (p * kLanes + static_cast<int>(threadIdx.x) % kLanes) * Packed<N>::kSize;
 }
+
+// What a row's normalised values are multiplied with. No offset is no addition: a kernel that knows it can leave it out
+// and still have the bits of one that does not.
+__device__ inline float gain_of(float weight, float offset) { return offset == 0 ? weight : __fadd_rn(weight, offset); }
 
 // y of a pack, gain_at(i) its weights. No contraction is left to the compiler: the forward, the rebuild and the
 // backward must agree in every bit. `bias` may be null.
@@ -65,13 +73,33 @@ __device__ Packed<N, kCount> normalised(const Packed<N, kCount>& values, RowStat
 template <class N, int kCount>
 __device__ Packed<N, kCount> dropped(const cuda::DropoutRule& rule, const Packed<N, kCount>& values, int row,
                                      int column) {
-  constexpr int kBlock = 8;  // columns that share their words
-  if (rule.threshold == 0) return values;
+  constexpr int kBlock = 8;                                    // columns that share their words
+  if (kCount != kBlock && rule.threshold == 0) return values;  // else what follows changes nothing, without a branch
   const uint4 words = rule.words(static_cast<uint32_t>(row), static_cast<uint32_t>(column / kBlock));
-  const int first = kCount == kBlock ? 0 : column % kBlock;
-  return Packed<N, kCount>::of(
-      [&](int i) { return rule.keeps(words, first + i) ? __fmul_rn(values[i], rule.scale) : 0.0f; });
+  if constexpr (kCount == kBlock && sizeof(N) == 2) {
+    auto scaled = Packed<N, kCount>::of([&](int i) { return __fmul_rn(values[i], rule.scale); });
+    scaled.words[0] = rule.kept(scaled.words[0], words.x), scaled.words[1] = rule.kept(scaled.words[1], words.y);
+    scaled.words[2] = rule.kept(scaled.words[2], words.z), scaled.words[3] = rule.kept(scaled.words[3], words.w);
+    return scaled;
+  } else {
+    const int first = kCount == kBlock ? 0 : column % kBlock;
+    return Packed<N, kCount>::of(
+        [&](int i) { return rule.keeps(words, first + i) ? __fmul_rn(values[i], rule.scale) : 0.0f; });
+  }
 }
+
+// dx = residual + rstd * (g - mean(g) - n * mean(g * n)) with n the normalised row and g = dy * gain. As a row needs
+// it: residual - shift + g * rstd - centred * slope. Sums are pinned, so that all variants of a kernel give the same
+// bits.
+struct RowGradient {
+  float rstd, shift, slope;
+
+  __device__ RowGradient(float row_rstd, float mean_g, float mean_gn)
+      : rstd(row_rstd), shift(row_rstd * mean_g), slope(row_rstd * row_rstd * mean_gn) {}
+  __device__ float operator()(float residual, float g, float centred) const {
+    return fmaf(g, rstd, fmaf(-centred, slope, __fsub_rn(residual, shift)));
+  }
+};
 
 // Calls run<kLanes, kPacks>() with the fewest threads that hold a row in two or three packs each, or a warp's in four:
 // 896 and 1024 columns then need no barrier. False: it is too wide. `most`: packs that a thread may have, at least two.

@@ -101,6 +101,7 @@ LadderRungs gpu_rungs(const RunConfig& base, const DeviceSpec& device) {
   off("batched weight gradients", {}).adjust = [](SessionOptions& options) {
     options.kernels.batched_gradients = false;
   };
+  off("norms in products", {}).adjust = [](SessionOptions& options) { options.kernels.norms_in_products = false; };
   if (base.model.style == "gpt2") {
     off("GELU in products", {}).adjust = [](SessionOptions& options) { options.kernels.fused_gelu = false; };
   }

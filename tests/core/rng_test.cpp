@@ -8,12 +8,12 @@
 namespace gradmill {
 namespace {
 
-// kat_vectors of Random123, the authors' library.
+// kat_vectors of Random123, the authors' library, for philox4x32 with seven rounds.
 TEST(Rng, KnownAnswers) {
-  EXPECT_EQ(philox(0, {0, 0, 0, 0}), (RandomBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(philox(~uint64_t{0}, {~0u, ~0u, ~0u, ~0u}), (RandomBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox(0, {0, 0, 0, 0}), (RandomBlock{0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48}));
+  EXPECT_EQ(philox(~uint64_t{0}, {~0u, ~0u, ~0u, ~0u}), (RandomBlock{0x5207ddc2, 0x45165e59, 0x4d8ee751, 0x8c52f662}));
   EXPECT_EQ(philox(0x299f31d0a4093822, {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}),
-            (RandomBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+            (RandomBlock{0x4dfccaba, 0x190a87f0, 0xc47362ba, 0xb6b5242a}));
 }
 
 TEST(Rng, EveryCoordinateMatters) {

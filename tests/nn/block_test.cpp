@@ -40,7 +40,7 @@ class BlockTest : public LayerTest {
     Pass p = pass();
     BlockSaved saved;
     const TensorView start = tensor(x.shape, DType::fp32);  // the backward will write over it
-    const StreamBuffers buffers{tensor(x.shape, DType::fp32), tensor(x.shape, DType::fp32)};
+    const StreamBuffers buffers{tensor(x.shape, DType::fp32), tensor(x.shape, DType::fp32), {}};
     const auto forward = [&] {
       ctx_.saved.release({});
       const ArenaScope scope(ctx_.scratch);
@@ -49,6 +49,7 @@ class BlockTest : public LayerTest {
       saved = {};
       block.forward(p, stream, buffers, saved);
       // The stream's value, as a norm after the block would see it.
+      finish_product(ctx_, stream.product);
       if (stream.drop.on) dropout(ctx_, {.x = stream.delta, .y = stream.delta, .site = stream.drop.site});
       for (int64_t i = 0; i < y.numel(); ++i) {
         y.ptr<float>()[i] =

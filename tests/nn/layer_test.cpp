@@ -57,7 +57,8 @@ TEST_P(LayerTest, SelfAttention) {
       AttentionSaved saved;
       const auto forward = [&] {
         ctx_.saved.release({});
-        layer.forward(p, Operand(x), saved, y);
+        MatmulArgs left = layer.forward(p, Operand(x), saved, y);
+        finish_product(ctx_, left);
       };
       const auto backward = [&] {
         const ArenaScope scope(ctx_.scratch);
@@ -82,7 +83,8 @@ TEST_P(LayerTest, MlpOfEachActivation) {
     const auto forward = [&] {
       ctx_.saved.release({});
       layer.forward_hidden(p, Operand(x), saved);
-      layer.forward_down(p, saved, y);
+      MatmulArgs left = layer.forward_down(p, saved, y);
+      finish_product(ctx_, left);
     };
     const auto backward = [&] {
       const ArenaScope scope(ctx_.scratch);

@@ -61,8 +61,10 @@ TEST_P(MatmulGeluTest, BackwardIsItsTwoParts) {
 struct Size {
   int64_t n, k, f;
 };
-// What one kernel of a GPU takes: shares of 192 columns and of 128, rows that fill no tile, many tiles a block.
-constexpr Size kNarrow[] = {{2085, 384, 384}, {2048, 128, 256}, {2311, 192, 384}, {5001, 384, 1536}};
+// What one kernel of a GPU takes: shares of 192 columns and of 128, rows that fill no tile, many tiles a block, all
+// depths from one block of 64 to six.
+constexpr Size kNarrow[] = {{2085, 384, 384}, {2048, 128, 256}, {2311, 192, 384}, {5001, 384, 1536},
+                            {5001, 64, 1536}, {2111, 256, 512}, {3009, 320, 192}};
 
 class NarrowMatmulGeluTest : public MatmulGeluTest {
  protected:
@@ -109,6 +111,66 @@ TEST_P(NarrowMatmulGeluTest, BackwardIsItsTwoParts) {
     matmul_gelu_backward(ctx_, over);
     expect_same_bits(download(over.x), download(args.dx), "dx over x");
     expect_same_bits(download(over.y), download(y), "y beside it");
+  }
+}
+
+// Rows that are parts of wider ones, whose other columns stay as they are.
+TEST_P(NarrowMatmulGeluTest, TakesStridedViews) {
+  constexpr int64_t n = 2085, k = 128, f = 384, begin = 16, wide = f + 40;
+  const auto part = [&](uint32_t seed) { return matrix(n, wide, seed).slice_cols(begin, begin + f); };
+  const auto around = [&](const TensorView& view) {
+    const TensorView whole(static_cast<std::byte*>(view.data) - begin * static_cast<int64_t>(size_of(dtype())), dtype(),
+                           {n, wide});
+    auto values = download(whole.slice_cols(0, begin));
+    const auto right = download(whole.slice_cols(begin + f, wide));
+    values.insert(values.end(), right.begin(), right.end());
+    return values;
+  };
+  const TensorView a = matrix(n, k + 8, 1).slice_cols(8, 8 + k);
+  const MatmulGeluArgs args{
+      .a = a, .b = matrix(f, k + 24, 2).slice_cols(0, k), .x = part(3), .y = part(4), .exact = true};
+  const auto beside_x = around(args.x), beside_y = around(args.y);
+  matmul_gelu(ctx_, args);
+  expect_same_bits(around(args.x), beside_x, "beside x");
+  expect_same_bits(around(args.y), beside_y, "beside y");
+  const TensorView x = tensor({n, f}, dtype()), y = tensor({n, f}, dtype());
+  matmul(ctx_, {.a = a, .b = args.b, .c = x, .transpose_b = true});
+  expect_close(download(args.x), download(x), epsilon_of(dtype()), "x");
+  activation_forward(ctx_, {.kind = Activation::gelu_tanh, .x = args.x, .y = Operand(y)});
+  expect_same_bits(download(args.y), download(y), "y");
+
+  const MatmulGeluGradArgs gradient{
+      .a = a, .b = matrix(k, f + 8, 5).slice_cols(8, 8 + f), .x = args.x, .dx = part(6), .y = part(7)};
+  const auto beside_dx = around(gradient.dx), beside_again = around(gradient.y);
+  matmul_gelu_backward(ctx_, gradient);
+  expect_same_bits(around(gradient.dx), beside_dx, "beside dx");
+  expect_same_bits(around(gradient.y), beside_again, "beside y again");
+  const TensorView dy = tensor({n, f}, dtype()), dx = tensor({n, f}, dtype());
+  matmul(ctx_, {.a = a, .b = gradient.b, .c = dy});
+  activation_backward(ctx_, {.kind = Activation::gelu_tanh, .x = args.x, .dy = dy, .dx = dx});
+  expect_close(download(gradient.dx), download(dx), 2 * epsilon_of(dtype()), "dx");
+  expect_same_bits(download(gradient.y), download(y), "y again");
+}
+
+// Without y the kernel is another one.
+TEST_P(NarrowMatmulGeluTest, BackwardWithoutItsOutputIsTheSame) {
+  for (const auto& [n, k, f] : kNarrow) {
+    const ArenaScope scope(ctx_.persistent);
+    MatmulGeluGradArgs args{.a = matrix(n, k, 1),
+                            .b = matrix(k, f, 2),
+                            .x = matrix(n, f, 3),
+                            .dx = tensor({n, f}, dtype()),
+                            .y = tensor({n, f}, dtype())};
+    if (!matmul_gelu_backward_can_overwrite(ctx_, args)) GTEST_SKIP() << "two ops here";
+    matmul_gelu_backward(ctx_, args);
+    const std::vector<float> expected = download(args.dx);
+    args.y = {};
+    args.dx = tensor({n, f}, dtype());
+    matmul_gelu_backward(ctx_, args);
+    expect_same_bits(download(args.dx), expected, "dx");
+    args.dx = args.x;
+    matmul_gelu_backward(ctx_, args);
+    expect_same_bits(download(args.dx), expected, "dx over x");
   }
 }
 

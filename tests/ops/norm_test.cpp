@@ -294,6 +294,42 @@ TEST_P(NormFusionTest, ForwardDropsDelta) {
   }
 }
 
+// A GPU has kernels for 384 columns without bias. A bias of -0 changes nothing but the kernel.
+TEST_P(NormFusionTest, WithoutBiasAsWithOneOfNothing) {
+  for (const Shape& shape : {Shape{1, 384}, Shape{kRows, 384}, Shape{205, 384}}) {
+    for (bool drops : {false, true}) {
+      const ArenaScope scope(ctx_.persistent);
+      Problem with = make(NormKind::layer, dtype(), shape), without = make(NormKind::layer, dtype(), shape);
+      with.forward.dropout = without.forward.dropout = drops;
+      with.forward.bias = upload(std::vector<float>(384, -0.0f), {384}, dtype());
+      without.forward.bias = {};
+      without.forward.sum = without.forward.x;
+      norm_forward(ctx_, with.forward);
+      norm_forward(ctx_, without.forward);
+      expect_same_bits(download(without.forward.sum), download(with.forward.sum), "sum, in place");
+      expect_same_bits(download(without.forward.mean), download(with.forward.mean), "mean");
+      expect_same_bits(download(without.forward.rstd), download(with.forward.rstd), "rstd");
+      expect_same_bits(download(without.forward.y.plain), download(with.forward.y.plain), "y");
+
+      // The gradient of a bias, or the output again, takes the other kernel.
+      with.backward.dresidual = upload(download(with.forward.x), shape, dtype());
+      without.backward = with.backward;
+      without.backward.dx = without.backward.dresidual;  // in place
+      without.backward.dweight = tensor({384}, DType::fp32);
+      without.backward.dbias = {};
+      with.backward.y = Operand(tensor(shape, dtype()));
+      with.backward.bias = with.forward.bias;
+      if (drops) with.backward.dropped = tensor(shape, dtype()), without.backward.dropped = tensor(shape, dtype());
+      norm_backward(ctx_, with.backward);
+      norm_backward(ctx_, without.backward);
+      expect_same_bits(download(without.backward.dx), download(with.backward.dx), "dx, in place");
+      expect_same_bits(download(without.backward.dweight), download(with.backward.dweight), "dweight");
+      if (!drops) continue;
+      expect_same_bits(download(without.backward.dropped), download(with.backward.dropped), "dropped");
+    }
+  }
+}
+
 TEST_P(NormFusionTest, BackwardGivesTheOutputAgainAndDropsItsGradient) {
   for (NormKind kind : {NormKind::rms, NormKind::layer}) {
     for (const Shape& shape : kShapes) {

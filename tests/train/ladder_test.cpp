@@ -51,7 +51,7 @@ TEST(LadderRungs, AGpuClimbsFromPlainToEverything) {
 TEST(LadderRungs, OneThingOffLeavesTheRestOn) {
   const LadderRungs rungs = ladder_rungs(RunConfig{}, device_by_name("h100"));
   EXPECT_EQ(rungs.everything, "+ autotuned GEMMs");
-  ASSERT_EQ(rungs.all_but.size(), 7u);
+  ASSERT_EQ(rungs.all_but.size(), 8u);
   for (const Rung& rung : rungs.all_but) EXPECT_EQ(rung.settings.size(), 4u) << rung.name;
   EXPECT_TRUE(has(find(rungs.all_but, "fused AdamW"), "optimizer.fused=false"));
   EXPECT_TRUE(has(find(rungs.all_but, "fused AdamW"), "compile.mode=max-autotune"));
@@ -64,9 +64,11 @@ TEST(LadderRungs, OneThingOffLeavesTheRestOn) {
   EXPECT_FALSE(options.kernels.fused_gelu);
   find(rungs.all_but, "batched weight gradients").adjust(options);
   EXPECT_FALSE(options.kernels.batched_gradients);
+  find(rungs.all_but, "norms in products").adjust(options);
+  EXPECT_FALSE(options.kernels.norms_in_products);
   RunConfig gated;
   gated.model.style = "llama";
-  EXPECT_EQ(ladder_rungs(gated, device_by_name("h100")).all_but.size(), 6u);
+  EXPECT_EQ(ladder_rungs(gated, device_by_name("h100")).all_but.size(), 7u);
 }
 
 TEST(LadderRungs, AnOlderGpuHasFp16AndSaysWhatItLacks) {

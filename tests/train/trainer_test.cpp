@@ -116,7 +116,7 @@ TEST_F(TrainerTest, RollsBackWithALowerRateThenGivesUp) {
 
 TEST_F(TrainerTest, ASpikeIsSkipped) {
   config_.optimizer.lr = config_.optimizer.min_lr = 0;  // losses then only scatter around their mean
-  config_.training.spike_factor = 1.005;
+  config_.training.spike_factor = 1.002;
   config_.training.nan_patience = 1000;
   const Run result = run("spikes");
   int64_t skipped = 0;
