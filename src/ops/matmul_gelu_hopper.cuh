@@ -198,8 +198,10 @@ class Desk {
     lane_ = row * cuda::kTileRowBytes + (lane / 16 ^ row % 8) * 16;
   }
 
-  // Starts bringing a strip. What its buffer held must have left.
+  // Starts bringing a strip. What its buffer held must have left, or have been read: the fence is for that, without it
+  // the copy engine may be faster than the last reads.
   __device__ void bring(int buffer, const CUtensorMap& map, int column, int row) const {
+    cuda::show_to_products();
     __syncwarp();
     if (!leads()) return;
     cuda::barrier_expect(here(buffer), kStripBytes);
