@@ -239,16 +239,21 @@ void Transformer::backward(Pass& pass, const ModelInputs& inputs, const Activati
   const size_t together = pass.policy.keeps(Slot::hidden) ? blocks_.size() : few;
   pass.waiting.expect_blocks(static_cast<int64_t>(together));
   const Arena::Mark saved = pass.ctx.saved.mark();
+  // The norm that writes the stream's gradient at its start takes it through the embedding's dropout, too.
+  const bool drops_at_start = lowest == 0 && !blocks_.empty() && blocks_[0].begins_with_norm();
   for (size_t layer = blocks_.size(); layer-- > lowest;) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
-    blocks_[layer].backward(pass, kept.blocks[layer], grad, layer > 0 ? blocks_[layer - 1].last_bias() : kNoParam);
+    BlockSaved block = kept.blocks[layer];
+    if (layer == 0 && drops_at_start) block.drop = embedding_.drop(pass);
+    blocks_[layer].backward(pass, block, grad, layer > 0 ? blocks_[layer - 1].last_bias() : kNoParam);
     if (layer > lowest && (blocks_.size() - layer) % together != 0) continue;
     pass.waiting.run(pass.ctx);
     pass.ctx.saved.release(saved);
   }
   pass.waiting.run(pass.ctx);
   if (relative_.defined()) relative_.end_backward(pass, kept.relative);
-  embedding_.backward(pass, inputs.tokens, inputs.token_types, kept.embedding, grad.dx);
+  embedding_.backward(pass, inputs.tokens, inputs.token_types, kept.embedding, drops_at_start ? grad.branch : grad.dx,
+                      drops_at_start);
 }
 
 void Transformer::loss(Pass& pass, const Activations& kept, const TensorView& targets, const TensorView& dx) const {

@@ -39,6 +39,8 @@ bool Embedding::wants(const Gradients& grads) const {
   return grads.wants(table_) || grads.wants(positions_) || grads.wants(types_) || norm_.wants(grads);
 }
 
+Drop Embedding::drop(const Pass& pass) const { return {options_.dropout && pass.training(), RngSite::kEmbedding}; }
+
 void Embedding::forward(Pass& pass, const TensorView& tokens, const TensorView& types, EmbeddingSaved& saved,
                         const TensorView& y) const {
   const NameScope scope(pass.ctx, "embedding");
@@ -49,7 +51,9 @@ void Embedding::forward(Pass& pass, const TensorView& tokens, const TensorView& 
   EmbeddingArgs args{.indices = tokens,
                      .table = pass.weights[table_],
                      .y = options_.normed ? saved.sum : y,
-                     .scale = rounded_to(y.dtype, options_.scale)};
+                     .scale = rounded_to(y.dtype, options_.scale),
+                     .dropout = drop(pass).on && !options_.normed,
+                     .dropout_site = drop(pass).site};
   if (positions_ != kNoParam) {
     args.position_indices = pass.seq.positions;
     args.position_table = pass.weights[positions_];
@@ -59,15 +63,16 @@ void Embedding::forward(Pass& pass, const TensorView& tokens, const TensorView& 
     args.type_table = pass.weights[types_];
   }
   embedding_forward(pass.ctx, args);
-  if (options_.normed) norm_.forward(pass, saved.sum, {}, {}, {}, saved.stats, Operand(y));
-  if (options_.dropout && pass.training()) dropout(pass.ctx, {.x = y, .y = y, .site = RngSite::kEmbedding});
+  if (!options_.normed) return;
+  norm_.forward(pass, saved.sum, {}, {}, {}, saved.stats, Operand(y));
+  if (drop(pass).on) dropout(pass.ctx, {.x = y, .y = y, .site = drop(pass).site});
 }
 
 void Embedding::backward(Pass& pass, const TensorView& tokens, const TensorView& types, const EmbeddingSaved& saved,
-                         const TensorView& dy) const {
+                         const TensorView& dy, bool dropped) const {
   const NameScope scope(pass.ctx, "embedding");
   if (!wants(*pass.grads)) return;
-  if (options_.dropout) dropout(pass.ctx, {.x = dy, .y = dy, .site = RngSite::kEmbedding});
+  if (!dropped && drop(pass).on) dropout(pass.ctx, {.x = dy, .y = dy, .site = drop(pass).site});
   if (options_.normed) norm_.backward(pass, {.sum = saved.sum, .stats = saved.stats, .dy = dy, .dx = dy});
   if (const auto target = pass.grads->write(table_); target.grad.defined()) {
     embedding_backward(pass.ctx, {.indices = tokens,

@@ -36,9 +36,11 @@ class Embedding {
   // `types` (N) int32, or undefined: 0 in every row.
   void forward(Pass& pass, const TensorView& tokens, const TensorView& types, EmbeddingSaved& saved,
                const TensorView& y) const;
-  // Changes dy.
+  // What the gradient goes through on its way here: the norm that writes it may do that.
+  Drop drop(const Pass& pass) const;
+  // Changes dy. `dropped`: it went through drop().
   void backward(Pass& pass, const TensorView& tokens, const TensorView& types, const EmbeddingSaved& saved,
-                const TensorView& dy) const;
+                const TensorView& dy, bool dropped) const;
 
  private:
   void add_type_gradient(Pass& pass, const TensorView& types, const TensorView& dy) const;

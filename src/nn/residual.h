@@ -40,7 +40,7 @@ struct StreamBuffers {
 
 struct BlockSaved {
   TensorView x;   // (N, C) the stream at the block's start
-  Drop drop;      // what the delta that came into it went through
+  Drop drop;      // what the delta that came into it went through; a backward may set another one for the first block
   TensorView n1;  // (N, C) norm1's output
   NormStats stats1;
   AttentionSaved attention;
@@ -71,6 +71,8 @@ class Block {
   Block() = default;
   Block(ParamTable& params, const Options& options);
 
+  // Whether a norm's backward ends the block's.
+  bool begins_with_norm() const { return placement_ != NormPlacement::after && norm1_.defined(); }
   const SelfAttention& attention() const { return attention_; }
   const Mlp& mlp() const { return mlp_; }
 

@@ -2,6 +2,8 @@
 // Table look-up: validation, cost, scratch and dispatch.
 #include "ops/embedding.h"
 
+#include "ops/dropout.h"
+
 namespace gradmill {
 namespace {
 
@@ -39,6 +41,10 @@ void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args) {
   const OpCost cost{.flops = tables * double(args.y.numel()), .bytes = (1 + tables) * double(args.y.bytes())};
   run_op(ctx, "embedding_forward", args.y.dtype, FloatTypes{}, cost,
          [&]<Device D, class T>() { embedding_forward<D, T>(ctx, args); });
+  // A GPU does it on the way.
+  if (args.dropout && ctx.device.kind == DeviceKind::cpu) {
+    dropout(ctx, {.x = args.y, .y = args.y, .site = args.dropout_site});
+  }
 }
 
 void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args) {

@@ -16,6 +16,8 @@ struct EmbeddingArgs {
   TensorView type_table;        // (Y, C), or undefined
   TensorView y;                 // (N, C) out: scale * table[index] + position_table[position] + type_table[type]
   float scale = 1;
+  bool dropout = false;  // y is what the dropout op makes of that
+  uint32_t dropout_site = 0;
 };
 void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args);
 

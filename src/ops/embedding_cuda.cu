@@ -12,6 +12,7 @@
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "cuda/numeric.cuh"
+#include "cuda/philox.cuh"
 #include "cuda/reduce.cuh"
 #include "ops/embedding_few.cuh"
 #include "ops/embedding_sort.cuh"
@@ -34,7 +35,21 @@ struct LookUp {
   N* y;
   int64_t table_stride, position_stride, type_stride, y_stride, rows, cols;
   float scale;
+  const StepScalars* scalars;  // null: no dropout
+  uint32_t dropout_site;
 };
+
+// What the dropout op makes of kPack columns from `col` on, a multiple of kPack.
+template <class N, int kPack>
+__device__ void drop(const cuda::DropoutRule& rule, int64_t row, int64_t col, Pack<N, kPack>& pack) {
+  constexpr int64_t kBlock = 8;  // columns that share their words
+  const uint4 words = rule.words(static_cast<uint32_t>(row), static_cast<uint32_t>(col / kBlock));
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    const bool kept = rule.keeps(words, static_cast<int>(col % kBlock) + i);
+    pack.set(i, kept ? __fmul_rn(pack[i], rule.scale) : 0.0f);
+  }
+}
 
 // A warp a row.
 template <class N, int kPack>
@@ -48,6 +63,8 @@ __global__ void __launch_bounds__(kThreads) look_up_kernel(const LookUp<N> args)
   const int64_t type_row = args.type_indices != nullptr ? args.type_indices[row] : 0;
   const N* type = args.type_table != nullptr ? args.type_table + type_row * args.type_stride : nullptr;
   N* y = args.y + row * args.y_stride;
+  cuda::DropoutRule rule;
+  if (args.scalars) rule = cuda::DropoutRule(*args.scalars, args.dropout_site);
 #pragma unroll 4
   for (int64_t col = threadIdx.x % cuda::kWarpSize * kPack; col < args.cols; col += cuda::kWarpSize * kPack) {
     const Vector from = Vector::load(entry + col);
@@ -64,6 +81,7 @@ __global__ void __launch_bounds__(kThreads) look_up_kernel(const LookUp<N> args)
     } else {
       for (int i = 0; i < kPack; ++i) to.set(i, args.scale * from[i]);
     }
+    if (rule.threshold > 0) drop(rule, row, col, to);
     to.store(y + col);
   }
 }
@@ -223,7 +241,9 @@ void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args) {
                           .y_stride = args.y.row_stride,
                           .rows = args.y.rows(),
                           .cols = args.y.cols(),
-                          .scale = args.scale};
+                          .scale = args.scale,
+                          .scalars = args.dropout ? ctx.scalars : nullptr,
+                          .dropout_site = args.dropout_site};
   if (look_up.rows == 0) return;
   const bool aligned = cuda::rows_are_aligned<T>(args.table) && cuda::rows_are_aligned<T>(args.y) &&
                        (!positions || cuda::rows_are_aligned<T>(args.position_table)) &&

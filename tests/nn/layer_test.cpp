@@ -119,7 +119,7 @@ TEST_P(LayerTest, EmbeddingWithTypesAndNorm) {
     };
     const auto backward = [&] {
       const TensorView changed = upload(download(dy), dy.shape, DType::fp32);
-      layer.backward(p, tokens, type_ids, saved, changed);
+      layer.backward(p, tokens, type_ids, saved, changed, false);
     };
     expect_all_gradients(forward, backward, y, dy, {}, {});
   }
@@ -149,7 +149,7 @@ TEST_P(LayerTest, EmbeddingWithPositions) {
   Pass p = pass();
   EmbeddingSaved saved;
   expect_all_gradients([&] { layer.forward(p, tokens, {}, saved, y); },
-                       [&] { layer.backward(p, tokens, {}, saved, dy); }, y, dy, {}, {});
+                       [&] { layer.backward(p, tokens, {}, saved, dy, false); }, y, dy, {}, {});
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, LayerTest, testing::ValuesIn(fp32_cases()), case_name);

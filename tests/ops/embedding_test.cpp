@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/embedding.h"
 
+#include "ops/dropout.h"
 #include "support/op_test.h"
 
 namespace gradmill::test {
@@ -89,6 +90,30 @@ TEST_P(EmbeddingTest, LooksUpTypes) {
       }
       embedding_forward(ctx_, args);
       expect_within_ulps(download(args.y), expected, dtype(), dtype() == DType::fp32 ? 64 : 2, "y");
+    }
+  }
+}
+
+// As the dropout op does it, bit for bit: rows that packs fit and rows that they do not.
+TEST_P(EmbeddingTest, DropsWhatItLooksUp) {
+  scalars().seed = 0x123456789abcdef0;
+  scalars().step = 17;
+  scalars().token_base = 1000;
+  for (const int64_t cols : {int64_t{384}, kCols}) {
+    for (const float probability : {0.3f, 0.0f}) {
+      scalars().dropout = probability;
+      EmbeddingArgs args{.indices = upload(indices_),
+                         .table = upload(random_values(kEntries * cols, 1, 1, dtype()), {kEntries, cols}, dtype()),
+                         .y = tensor({kTokens, cols}, dtype()),
+                         .scale = 3};
+      embedding_forward(ctx_, args);
+      const TensorView expected = tensor({kTokens, cols}, dtype());
+      dropout(ctx_, {.x = args.y, .y = expected, .site = 9});
+      args.y = tensor({kTokens, cols}, dtype());
+      args.dropout = true;
+      args.dropout_site = 9;
+      embedding_forward(ctx_, args);
+      expect_same_bits(download(args.y), download(expected), "dropped");
     }
   }
 }
