@@ -4,93 +4,23 @@
 // its exponential unit (two exponentials an element), so three rows at a time, each in another phase, keep the memory
 // busy. Of a longer row, of which fewer fit, the blocks of a cluster keep a part each: 151936 elements are 74 KiB in
 // each of four blocks, and again three blocks are on a multiprocessor. Rows of characters or bytes would leave most of
-// a block idle: a few lanes of a warp have each of them, in registers.
+// a block idle and have a kernel of their own (cross_entropy_short.cuh).
 #include "ops/cross_entropy.h"
 
 #include <cuda_pipeline.h>
 
 #include <algorithm>
-#include <type_traits>
 
 #include "cuda/cluster.cuh"
 #include "cuda/engine.h"
 #include "cuda/launch.h"
-#include "cuda/packed.cuh"
 #include "cuda/reduce.cuh"
 #include "cuda/shared_limit.h"
+#include "ops/cross_entropy_rows.cuh"
+#include "ops/cross_entropy_short.cuh"
 
 namespace gradmill {
 namespace {
-
-using cuda::Packed;
-
-constexpr float kLowest = -1e30f;  // below any logit, yet finite: a masked logit (-inf) then weighs nothing
-
-// exp(x) for x <= 0. Narrow types take the hardware's 2^x: its error is 2^-22.
-template <class N>
-__device__ float exponential(float x) {
-  if constexpr (std::is_same_v<N, float>) {
-    return expf(x);
-  } else {
-    constexpr float kLog2e = 1.4426950408889634f;
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * kLog2e));
-    return y;
-  }
-}
-
-// The sum of exp(x - max) over what was added so far; NaN and infinity make it NaN.
-template <class N>
-struct ExpSum {
-  float max = kLowest, sum = 0;
-
-  template <int kCount>
-  __device__ void add(const float (&x)[kCount]) {
-    float larger = max;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) larger = fmaxf(larger, x[i]);
-    sum *= exponential<N>(max - larger);
-    max = larger;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) sum += exponential<N>(x[i] - max);
-  }
-
-  __device__ void add(float2 other) {
-    const float larger = fmaxf(max, other.x);
-    sum = sum * exponential<N>(max - larger) + other.y * exponential<N>(other.x - larger);
-    max = larger;
-  }
-
-  // Of all lanes of the warp, to all of them.
-  __device__ void add_lanes() {
-    const float largest = cuda::warp_reduce(max, cuda::Max{});
-    sum = cuda::warp_reduce(sum * exponential<N>(max - largest), cuda::Sum{});
-    max = largest;
-  }
-
-  // Of all threads of the row's kBlocks blocks, to all of them: each warp tells its sum to every block. `shared` has
-  // room for one a warp. The blocks of a cluster have arrived once before: cluster_arrive_started.
-  template <int kBlocks>
-  __device__ void add_threads(float2* shared) {
-    const int warps = static_cast<int>(blockDim.x) / cuda::kWarpSize;
-    const int warp = static_cast<int>(threadIdx.x) / cuda::kWarpSize;
-    const int lane = static_cast<int>(threadIdx.x) % cuda::kWarpSize;
-    add_lanes();
-    if constexpr (kBlocks == 1) {
-      if (lane == 0) shared[warp] = {max, sum};
-      __syncthreads();
-    } else {
-      cuda::cluster_wait();
-      const int rank = static_cast<int>(blockIdx.x) % kBlocks;
-      if (lane < kBlocks) cuda::store_to_block(shared + rank * warps + warp, lane, {max, sum});
-      cuda::cluster_arrive();
-      cuda::cluster_wait();
-    }
-    *this = {};
-    for (int i = lane; i < kBlocks * warps; i += cuda::kWarpSize) add(shared[i]);
-    add_lanes();
-  }
-};
 
 // A block's part of a row: 16-byte packs, of which thread i takes every i-th. The elements before and after the row's
 // packs (rows of an odd vocabulary begin anywhere) are the first block's, one a thread at most.
@@ -144,19 +74,6 @@ struct Part {
     __pipeline_commit();
     __pipeline_wait_prior(0);
   }
-};
-
-template <class N>
-struct Problem {
-  N* logits;
-  int64_t stride;
-  int size;
-  int share;  // packs of a row in each of its blocks
-  int room;   // packs that shared memory holds
-  const int32_t* targets;
-  float* losses;
-  bool write_grad;
-  const StepScalars* scalars;
 };
 
 template <class N>
@@ -222,70 +139,6 @@ __global__ void __maxnreg__(kMaxThreads == 512 ? 40 : 64) cross_entropy_kernel(c
   }
 }
 
-constexpr int kShortThreads = 128, kShortPacks = 4;  // of a lane
-
-// kLanes neighbouring lanes have a row, which begins at a multiple of 16 bytes. Its last pack may reach over its end:
-// what lies there is written as it was read. All loads are on their way before the first is waited for; but for the
-// target's logit, which then is in the cache.
-template <class N, int kLanes>
-__global__ void __launch_bounds__(kShortThreads) short_rows_kernel(const Problem<N> problem, int64_t rows) {
-  constexpr int kPack = Packed<N>::kSize;
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
-  const int64_t row = (int64_t{blockIdx.x} * kShortThreads + threadIdx.x) / kLanes;
-  const int64_t read_row = min(row, rows - 1);  // lanes without a row take part in the sums of their warp
-  N* logits = problem.logits + read_row * problem.stride;
-  const int size = problem.size, last_pack = (size - 1) / kPack;
-  Packed<N> packs[kShortPacks];
-#pragma unroll
-  for (int p = 0; p < kShortPacks; ++p) {
-    packs[p] = Packed<N>::load(logits + min(lane + p * kLanes, last_pack) * kPack);
-  }
-  const float scale = problem.scalars->inv_targets * problem.scalars->loss_scale;
-  const int target = problem.targets[read_row];
-  const bool ignored = target == kIgnoredTarget;
-  const float chosen = ignored ? 0.0f : cuda::to_float(logits[target]);
-
-  const auto first_of = [&](int p) { return (lane + p * kLanes) * kPack; };
-  float x[kShortPacks][kPack], max = kLowest, sum = 0;
-#pragma unroll
-  for (int p = 0; p < kShortPacks; ++p) {
-#pragma unroll
-    for (int i = 0; i < kPack; ++i) {
-      x[p][i] = first_of(p) + i < size ? packs[p][i] : -INFINITY;
-      max = fmaxf(max, x[p][i]);
-    }
-  }
-  max = cuda::warp_reduce<kLanes>(max, cuda::Max{});
-#pragma unroll
-  for (int p = 0; p < kShortPacks; ++p) {
-    if (first_of(p) >= size) break;
-#pragma unroll
-    for (int i = 0; i < kPack; ++i) {
-      x[p][i] = exponential<N>(x[p][i] - max);
-      sum += x[p][i];
-    }
-  }
-  sum = cuda::warp_reduce<kLanes>(sum, cuda::Sum{});
-  __syncwarp();  // all lanes have read their target's logit, which one of them will write
-  if (row >= rows) return;
-  if (lane == 0) problem.losses[row] = ignored ? 0.0f : logf(sum) + (max - chosen);
-  if (!problem.write_grad) return;
-
-  const float factor = scale / sum;
-#pragma unroll
-  for (int p = 0; p < kShortPacks; ++p) {
-    if (first_of(p) >= size) break;
-    const auto gradient = [&](int i) {
-      const float inside = ignored ? 0.0f : x[p][i] * factor;
-      return first_of(p) + i < size ? inside : packs[p][i];
-    };
-    Packed<N>::of(gradient).store(logits + first_of(p));
-  }
-  if (!ignored && target / kPack % kLanes == lane) {
-    logits[target] = cuda::from_float<N>((exponential<N>(chosen - max) / sum - 1) * scale);
-  }
-}
-
 // Packs of each block when `blocks` share a row: whole lines of 128 bytes.
 int share_of(int packs, int blocks) { return blocks == 1 ? packs : (packs + 8 * blocks - 1) / (8 * blocks) * 8; }
 
@@ -302,33 +155,6 @@ int blocks_for(int packs, int compute_capability) {
   };
   while (blocks < kMostBlocks && !three_fit()) blocks *= 2;
   return static_cast<int>(blocks);
-}
-
-// Whether the rows are aligned and short enough for it.
-template <class T>
-bool run_short_rows(ExecContext& ctx, const CrossEntropyArgs& args) {
-  using N = cuda::Native<T>;
-  constexpr int kPack = Packed<N>::kSize, kMost = kShortPacks * kPack;  // elements of a lane
-  const TensorView& logits = args.logits;
-  const bool aligned = logits.row_stride % kPack == 0 && reinterpret_cast<uintptr_t>(logits.data) % 16 == 0;
-  if (!aligned || logits.cols() > cuda::kWarpSize * kMost) return false;
-  const Problem<N> problem{.logits = cuda::native<T>(logits),
-                           .stride = logits.row_stride,
-                           .size = static_cast<int>(logits.cols()),
-                           .targets = args.targets.ptr<int32_t>(),
-                           .losses = args.losses.ptr<float>(),
-                           .write_grad = args.write_grad,
-                           .scalars = ctx.scalars};
-  const auto run = [&]<int kLanes>() {
-    const int64_t blocks = (logits.rows() * kLanes + kShortThreads - 1) / kShortThreads;
-    cuda::launch({static_cast<unsigned>(blocks), kShortThreads, cuda::stream_of(ctx)}, short_rows_kernel<N, kLanes>,
-                 problem, logits.rows());
-    return true;
-  };
-  if (logits.cols() <= 4 * kMost) return run.template operator()<4>();
-  if (logits.cols() <= 8 * kMost) return run.template operator()<8>();
-  if (logits.cols() <= 16 * kMost) return run.template operator()<16>();
-  return run.template operator()<32>();
 }
 
 constexpr int kSumThreads = 1024;
