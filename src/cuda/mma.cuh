@@ -110,12 +110,6 @@ __device__ inline uint32_t load_shared_word(uint32_t address) {
   return value;
 }
 __device__ inline float load_shared_float(uint32_t address) { return __uint_as_float(load_shared_word(address)); }
-// 16 bits.
-__device__ inline uint32_t load_shared_short(uint32_t address) {
-  uint16_t value;
-  asm volatile("ld.shared.b16 %0, [%1];" : "=h"(value) : "r"(address) : "memory");
-  return value;
-}
 // Stores 16 bytes if they are wanted, without a branch. In assembly: the compiler takes a plain store of a vector
 // apart.
 __device__ inline void store_global_16(bool wanted, void* to, uint4 value) {

@@ -240,7 +240,7 @@ void Transformer::backward(Pass& pass, const ModelInputs& inputs, const Activati
   pass.waiting.expect_blocks(static_cast<int64_t>(together));
   const Arena::Mark saved = pass.ctx.saved.mark();
   // The norm that writes the stream's gradient at its start takes it through the embedding's dropout, too.
-  const bool drops_at_start = lowest == 0 && !blocks_.empty() && blocks_[0].begins_with_norm();
+  const bool drops_at_start = !blocks_.empty() && blocks_[0].begins_with_norm() && embedding_.wants(*pass.grads);
   for (size_t layer = blocks_.size(); layer-- > lowest;) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
     BlockSaved block = kept.blocks[layer];

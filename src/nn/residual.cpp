@@ -164,9 +164,8 @@ void Block::backward_attention(Pass& pass, const BlockSaved& saved, StreamGrad& 
   attention_.qkv().backward_weight(pass, Operand(again.defined() ? again : saved.n1), dqkv);
 }
 
-void Block::backward(Pass& pass, const BlockSaved& kept, StreamGrad& grad, ParamId bias_before) const {
+void Block::backward(Pass& pass, BlockSaved saved, StreamGrad& grad, ParamId bias_before) const {
   const ArenaScope scope(pass.ctx.scratch);
-  BlockSaved saved = kept;
   if (!pass.policy.keeps(Slot::qkv)) rerun(pass, saved);
   if (placement_ == NormPlacement::after) return backward_after(pass, saved, grad);
   backward_mlp(pass, saved, grad);

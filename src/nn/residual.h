@@ -80,7 +80,7 @@ class Block {
   // `grad`, the gradient of the stream after the block, becomes the one before it. A bias that ends a branch collects
   // the gradient that a norm writes: the block collects for `bias_before` (of the block before it, or none), and
   // whoever made `grad` has collected for last_bias().
-  void backward(Pass& pass, const BlockSaved& saved, StreamGrad& grad, ParamId bias_before) const;
+  void backward(Pass& pass, BlockSaved saved, StreamGrad& grad, ParamId bias_before) const;
   ParamId last_bias() const { return placement_ == NormPlacement::before ? mlp_.down().bias() : kNoParam; }
 
  private:
