@@ -126,8 +126,9 @@ struct Transformer::Activations {
   EmbeddingSaved embedding;
   NormStats relative;  // of the table of relative positions
   std::vector<BlockSaved> blocks;
-  TensorView x;  // (N, C) the stream after the last block
-  Drop drop;     // of its last part
+  RoomsOfBlocks rooms;  // where backwards write again
+  TensorView x;         // (N, C) the stream after the last block
+  Drop drop;            // of its last part
   NormStats stats;
   TensorView output;  // (N, C) what heads read
 };
@@ -176,18 +177,17 @@ void Transformer::forward(Pass& pass, const ModelInputs& inputs, Activations& ke
   const auto show = [&](const std::string& where, const TensorView& x) {
     if (visit && x.defined()) (*visit)(where, x);
   };
-  StreamBuffers buffers{pass.scratch(shape, "stream x"), pass.scratch(shape, "stream delta"), {}};
-  const bool norms_after = spec_.norm_placement == NormPlacement::after;
-  if (!pass.policy.keeps(Slot::hidden) && !norms_after && !blocks_.empty()) {
-    buffers.hidden = pass.scratch({shape[0], blocks_[0].mlp().hidden_width()}, "hidden");
-  }
+  const StreamBuffers buffers{pass.scratch(shape, "stream x"), pass.scratch(shape, "stream delta")};
+  const RoomsOfBlocks rooms =
+      blocks_.empty() ? RoomsOfBlocks{} : blocks_.back().make_rooms(pass, shape[0], blocks_.size());
+  if (pass.policy.writes_again()) kept.rooms = rooms;
   Stream stream{Operand(pass.slot(Slot::x, shape, dtype, "embedded")), {}, {}, {}};
   embedding_.forward(pass, inputs.tokens, inputs.token_types, kept.embedding, stream.x.plain);
   show("embedding", stream.x.plain);
   if (relative_.defined()) relative_.forward(pass, kept.relative);
   for (size_t layer = 0; layer < blocks_.size(); ++layer) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
-    blocks_[layer].forward(pass, stream, buffers, kept.blocks[layer]);
+    blocks_[layer].forward(pass, stream, buffers, rooms.of(blocks_behind(layer)), kept.blocks[layer]);
     if (visit) finish_product(pass.ctx, stream.product);
     show(fmt::format("layers.{}", layer), stream.x.plain);
     show(fmt::format("layers.{}", layer), stream.delta);
@@ -203,10 +203,6 @@ void Transformer::forward(Pass& pass, const ModelInputs& inputs, Activations& ke
                       kept.stats, Operand(kept.output), stream.product);
   show("norm", kept.output);
 }
-
-// Blocks whose rebuilt activations are kept until their weights' gradients are products of all of them. With three,
-// products of 384 x 1536 take 7% longer than with six, with two 20%.
-constexpr size_t kBlocksTogether = 3;
 
 // The first block that the backward must reach: nothing below it is trained.
 size_t Transformer::lowest_trained_block(const Gradients& grads) const {
@@ -234,21 +230,14 @@ void Transformer::backward(Pass& pass, const ModelInputs& inputs, const Activati
   }
   const ArenaScope scratch(pass.ctx.scratch);
   if (relative_.defined()) relative_.begin_backward(pass);
-  // What blocks write again for gradients that wait takes memory: not more than that of a few.
-  const size_t few = std::clamp<size_t>(blocks_.size() / 2, 1, kBlocksTogether);
-  const size_t together = pass.policy.keeps(Slot::hidden) ? blocks_.size() : few;
-  pass.waiting.expect_blocks(static_cast<int64_t>(together));
-  const Arena::Mark saved = pass.ctx.saved.mark();
   // The norm that writes the stream's gradient at its start takes it through the embedding's dropout, too.
   const bool drops_at_start = !blocks_.empty() && blocks_[0].begins_with_norm() && embedding_.wants(*pass.grads);
   for (size_t layer = blocks_.size(); layer-- > lowest;) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
     BlockSaved block = kept.blocks[layer];
     if (layer == 0 && drops_at_start) block.drop = embedding_.drop(pass);
-    blocks_[layer].backward(pass, block, grad, layer > 0 ? blocks_[layer - 1].last_bias() : kNoParam);
-    if (layer > lowest && (blocks_.size() - layer) % together != 0) continue;
-    pass.waiting.run(pass.ctx);
-    pass.ctx.saved.release(saved);
+    blocks_[layer].backward(pass, block, kept.rooms.of(blocks_behind(layer)), grad,
+                            layer > 0 ? blocks_[layer - 1].last_bias() : kNoParam);
   }
   pass.waiting.run(pass.ctx);
   if (relative_.defined()) relative_.end_backward(pass, kept.relative);
@@ -262,7 +251,16 @@ void Transformer::loss(Pass& pass, const Activations& kept, const TensorView& ta
   throw usage_error("a model without a head has no loss", "give it a language-model head or a classifier");
 }
 
+// To write norms' outputs again takes a small model twice the time for a byte that the activation's takes. Half of
+// them, where that lets the gradients of a weight wait for those of all blocks, are kept.
+SavePolicy Transformer::policy_of(const Pass& pass) const {
+  const bool waits =
+      !blocks_.empty() && blocks_.back().begins_with_norm() && blocks_.back().attention().qkv_waits(pass);
+  return waits && pass.policy.writes_again() ? pass.policy.keeping(Slot::norm1) : pass.policy;
+}
+
 void Transformer::train(Pass& pass, const ModelInputs& inputs, const TensorView& targets) const {
+  pass.policy = policy_of(pass);
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
   Activations kept(blocks_.size());
   {

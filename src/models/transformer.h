@@ -55,6 +55,8 @@ class Transformer {
   void forward(Pass& pass, const ModelInputs& inputs, Activations& kept, const Visit* visit = nullptr) const;
   void backward(Pass& pass, const ModelInputs& inputs, const Activations& kept, StreamGrad& grad) const;
 
+  SavePolicy policy_of(const Pass& pass) const;
+  size_t blocks_behind(size_t layer) const { return blocks_.size() - 1 - layer; }
   void loss(Pass& pass, const Activations& kept, const TensorView& targets, const TensorView& dx) const;
   size_t lowest_trained_block(const Gradients& grads) const;
 

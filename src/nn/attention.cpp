@@ -134,10 +134,6 @@ bool SelfAttention::writes_over_qkv(Pass& pass, const AttentionSaved& saved, con
          attention_backward_can_overwrite(pass.ctx, gradient_args(pass, saved, dout, saved.qkv));
 }
 
-TensorView SelfAttention::input_again(Pass& pass, const Shape& shape, std::string_view what) const {
-  return may_write_over_qkv() ? qkv_.input_again(pass, shape, what) : pass.scratch(shape, what);
-}
-
 TensorView SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const TensorView& dy, const TensorView& dx,
                                    float beta) const {
   const NameScope name(pass.ctx, "attention");

@@ -72,8 +72,8 @@ class SelfAttention {
   // in scratch until the caller's scope ends.
   TensorView backward(Pass& pass, const AttentionSaved& saved, const TensorView& dy, const TensorView& dx,
                       float beta = 0) const;
-  // Room for the projection's input, made again for its backward_weight.
-  TensorView input_again(Pass& pass, const Shape& shape, std::string_view what) const;
+  // Whether the gradient of qkv's weight may wait for those of other blocks.
+  bool qkv_waits(const Pass& pass) const { return may_write_over_qkv() && qkv_.waits(pass); }
 
  private:
   bool norms_heads() const { return options_.qk_norm; }

@@ -78,11 +78,6 @@ void Linear::backward_weight(Pass& pass, const Operand& x, const TensorView& dy)
   pass.waiting.add(pass.ctx, {.a = dy, .b = x.plain, .c = target.grad, .transpose_a = true, .beta = target.beta});
 }
 
-TensorView Linear::input_again(Pass& pass, const Shape& shape, std::string_view what) const {
-  const bool waits = pass.grads->wants(weight_) && WaitingGradients::takes(pass.ctx, out_, in_);
-  return waits ? pass.waiting.room(pass.ctx, shape, pass.weights.dtype(), what) : pass.scratch(shape, what);
-}
-
 void Linear::backward_bias(Pass& pass, const TensorView& dy) const {
   const auto target = pass.grads->write(bias_);
   if (target.grad.defined()) bias_grad(pass.ctx, {.dy = dy, .dbias = target.grad, .beta = target.beta});

@@ -62,9 +62,11 @@ class Linear {
   // collect.
   void backward_input(Pass& pass, const TensorView& dy, const TensorView& dx, float beta = 0) const;
   void backward_weight(Pass& pass, const Operand& x, const TensorView& dy) const;
-  // Room for an x that is made again for backward_weight: until the caller's scope ends, or pass.waiting has run.
-  TensorView input_again(Pass& pass, const Shape& shape, std::string_view what) const;
   void backward_bias(Pass& pass, const TensorView& dy) const;
+  // Whether the weight's gradient waits for those of other blocks, if its operands stay.
+  bool waits(const Pass& pass) const {
+    return pass.grads->wants(weight_) && WaitingGradients::takes(pass.ctx, out_, in_);
+  }
   // Whether backward_weight reads x: callers need not make it for a frozen layer without adapters.
   bool reads_input(const Pass& pass) const { return adapter_.on() || pass.grads->wants(weight_); }
   // One weight in the compute dtype and nothing else: then other ops may do its products.

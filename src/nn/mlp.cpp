@@ -38,7 +38,7 @@ void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved, const Te
                                   .bias = up_.bias() == kNoParam ? TensorView{} : pass.weights[up_.bias()],
                                   .x = saved.gate_up,
                                   .y = saved.hidden,
-                                  .exact = pass.policy.keeps(Slot::gate_up) && !pass.policy.keeps(Slot::hidden)});
+                                  .exact = pass.policy.writes_again()});
   }
   up_.forward(pass, x, saved.gate_up);
   activation_forward(pass.ctx, {.kind = options_.activation, .x = saved.gate_up, .y = Operand(saved.hidden)});
@@ -52,8 +52,8 @@ MatmulArgs Mlp::forward_down(Pass& pass, MlpSaved& saved, const TensorView& y) c
   return down_.forward_but_product(pass, Operand(saved.hidden), y, saved.out);
 }
 
-TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx,
-                         float beta) const {
+TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& room, const TensorView& dy,
+                         const TensorView& dx, float beta) const {
   const NameScope name(pass.ctx, "mlp");
   const bool gated = is_gated(options_.activation);
   const Shape shape{dy.rows(), options_.hidden};
@@ -71,7 +71,8 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& dy
   const auto bias = pass.grads->write(up_.bias());
   // The kernel that reads gate_up for its gradient can write the activation's output again for next to nothing.
   const bool rebuilds = !hidden.defined() && down_.reads_input(pass);
-  const TensorView again = rebuilds ? down_.input_again(pass, shape, "hidden again") : TensorView{};
+  const TensorView again = rebuilds ? room : TensorView{};
+  if (rebuilds) pass.waiting.settle(pass.ctx, again);
   if (joins_gelu(pass)) {
     MatmulGeluGradArgs product{.a = dout,
                                .b = pass.weights[down_.weight()],

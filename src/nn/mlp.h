@@ -39,9 +39,9 @@ class Mlp {
   // All but the gradients of up's weight, which the caller adds when it has x: up().backward_weight(pass, x, result),
   // and of down's bias, which who makes dy can add up on the way: down().backward_bias(pass, dy). The result takes the
   // place of gate_up's gradient: over it, or in scratch until the caller's scope ends. dx = the input's gradient +
-  // beta * dx; it may be dy.
-  TensorView backward(Pass& pass, const MlpSaved& saved, const TensorView& dy, const TensorView& dx,
-                      float beta = 0) const;
+  // beta * dx; it may be dy. `room`: for `hidden`, where that was not kept.
+  TensorView backward(Pass& pass, const MlpSaved& saved, const TensorView& room, const TensorView& dy,
+                      const TensorView& dx, float beta = 0) const;
 
  private:
   // The product and its GELU are one op.

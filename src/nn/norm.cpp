@@ -51,6 +51,7 @@ TensorView Norm::backward(Pass& pass, const Backward& call) const {
   const TensorView dropped = call.drop.on ? call.sum : TensorView{};
   const bool collects = weight.grad.defined() || bias.grad.defined() || branch.grad.defined();
   pass.waiting.settle(pass.ctx, call.dx);
+  if (call.y.defined()) pass.waiting.settle(pass.ctx, call.y);
   norm_backward(pass.ctx, {.kind = kind_,
                            .sum = call.sum,
                            .mean = call.stats.mean,

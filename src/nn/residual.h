@@ -7,6 +7,7 @@
 #pragma once
 
 #include "nn/attention.h"
+#include "nn/block_rooms.h"
 #include "nn/mlp.h"
 #include "nn/norm.h"
 #include "nn/norm_placement.h"
@@ -35,7 +36,6 @@ struct StreamGrad {
 // Room for a stream that no slot keeps, shared by all blocks of a pass.
 struct StreamBuffers {
   TensorView x, delta;  // (N, C)
-  TensorView hidden;    // (N, F) of an MLP: the product that reads it may be left to the next block's norm
 };
 
 struct BlockSaved {
@@ -76,26 +76,33 @@ class Block {
   const SelfAttention& attention() const { return attention_; }
   const Mlp& mlp() const { return mlp_; }
 
-  void forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, BlockSaved& saved) const;
+  // For so many blocks like this one.
+  RoomsOfBlocks make_rooms(Pass& pass, int64_t rows, size_t blocks) const;
+
+  void forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, const BlockRooms& rooms,
+               BlockSaved& saved) const;
   // `grad`, the gradient of the stream after the block, becomes the one before it. A bias that ends a branch collects
   // the gradient that a norm writes: the block collects for `bias_before` (of the block before it, or none), and
   // whoever made `grad` has collected for last_bias().
-  void backward(Pass& pass, BlockSaved saved, StreamGrad& grad, ParamId bias_before) const;
+  void backward(Pass& pass, BlockSaved saved, const BlockRooms& rooms, StreamGrad& grad, ParamId bias_before) const;
   ParamId last_bias() const { return placement_ == NormPlacement::before ? mlp_.down().bias() : kNoParam; }
 
  private:
   // Norms before or around. What is left of `delta` is the result.
-  MatmulArgs forward_attention(Pass& pass, const Stream& stream, const TensorView& delta, BlockSaved& saved) const;
+  MatmulArgs forward_attention(Pass& pass, const Stream& stream, const TensorView& delta, const BlockRooms& rooms,
+                               BlockSaved& saved) const;
   void forward_norm2(Pass& pass, const TensorView& delta, const MatmulArgs& product, const TensorView& mid,
-                     BlockSaved& saved) const;
-  MatmulArgs forward_mlp(Pass& pass, const TensorView& delta, BlockSaved& saved, const TensorView& hidden = {}) const;
+                     const BlockRooms& rooms, BlockSaved& saved) const;
+  MatmulArgs forward_mlp(Pass& pass, const TensorView& delta, const BlockRooms& rooms, BlockSaved& saved) const;
   // Runs the block again up to where its backward starts: everything that `block` did not keep.
   void rerun(Pass& pass, BlockSaved& saved) const;
-  void backward_mlp(Pass& pass, const BlockSaved& saved, StreamGrad& grad) const;
-  void backward_attention(Pass& pass, const BlockSaved& saved, StreamGrad& grad, ParamId bias_before) const;
+  void backward_mlp(Pass& pass, const BlockSaved& saved, const BlockRooms& rooms, StreamGrad& grad) const;
+  void backward_attention(Pass& pass, const BlockSaved& saved, const BlockRooms& rooms, StreamGrad& grad,
+                          ParamId bias_before) const;
   // Norms after. `y` (N, C): the stream behind the block.
-  void forward_after(Pass& pass, const TensorView& delta, const TensorView& y, BlockSaved& saved) const;
-  void backward_after(Pass& pass, const BlockSaved& saved, StreamGrad& grad) const;
+  void forward_after(Pass& pass, const TensorView& delta, const TensorView& y, const BlockRooms& rooms,
+                     BlockSaved& saved) const;
+  void backward_after(Pass& pass, const BlockSaved& saved, const BlockRooms& rooms, StreamGrad& grad) const;
 
   // Of the attention's output (0) or the MLP's (1).
   Drop drop(const Pass& pass, uint32_t branch) const { return {dropout_ && pass.training(), dropout_site_ + branch}; }

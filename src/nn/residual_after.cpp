@@ -5,21 +5,22 @@
 
 namespace gradmill {
 
-void Block::forward_after(Pass& pass, const TensorView& delta, const TensorView& y, BlockSaved& saved) const {
+void Block::forward_after(Pass& pass, const TensorView& delta, const TensorView& y, const BlockRooms& rooms,
+                          BlockSaved& saved) const {
   const TensorView& x = saved.x;
   const MatmulArgs attended = attention_.forward(pass, Operand(x), saved.attention, delta);
   saved.mid = pass.slot(Slot::mid, x.shape, x.dtype, "mid");
-  saved.n1 = pass.slot(Slot::norm1, x.shape, x.dtype, "norm1");
+  saved.n1 = rooms.n1.view.defined() ? rooms.n1.view : pass.slot(Slot::norm1, x.shape, x.dtype, "norm1");
   saved.stats1 = norm1_.alloc_stats(pass, Slot::stats1, x.rows());
   norm1_.forward(pass, x, delta, drop(pass, 0), saved.mid, saved.stats1, Operand(saved.n1), attended);
-  mlp_.forward_hidden(pass, Operand(saved.n1), saved.mlp);
+  mlp_.forward_hidden(pass, Operand(saved.n1), saved.mlp, rooms.hidden.view);
   const MatmulArgs down = mlp_.forward_down(pass, saved.mlp, delta);
   saved.end = pass.slot(Slot::end, x.shape, x.dtype, "end");
   saved.stats2 = norm2_.alloc_stats(pass, Slot::stats2, x.rows());
   norm2_.forward(pass, saved.n1, delta, drop(pass, 1), saved.end, saved.stats2, Operand(y), down);
 }
 
-void Block::backward_after(Pass& pass, const BlockSaved& saved, StreamGrad& grad) const {
+void Block::backward_after(Pass& pass, const BlockSaved& saved, const BlockRooms& rooms, StreamGrad& grad) const {
   const auto norm_backward = [&](const Norm& norm, const TensorView& sum, const NormStats& stats, const TensorView& y,
                                  const Drop& dropped, const Linear& branch_end) {
     grad.pass_norm(
@@ -27,9 +28,9 @@ void Block::backward_after(Pass& pass, const BlockSaved& saved, StreamGrad& grad
         {.sum = sum, .stats = stats, .dy = grad.dx, .y = y, .drop = dropped, .branch_bias = branch_end.bias()}, true);
   };
   norm_backward(norm2_, saved.end, saved.stats2, {}, drop(pass, 1), mlp_.down());
-  const TensorView dgate_up = mlp_.backward(pass, saved.mlp, grad.branch, grad.dx, 1);
+  const TensorView dgate_up = mlp_.backward(pass, saved.mlp, rooms.hidden.view, grad.branch, grad.dx, 1);
   const bool rebuilds = !saved.n1.defined() && mlp_.up().reads_input(pass);
-  const TensorView again = rebuilds ? mlp_.up().input_again(pass, saved.mid.shape, "norm1 again") : TensorView{};
+  const TensorView again = rebuilds ? rooms.n1.view : TensorView{};
   norm_backward(norm1_, saved.mid, saved.stats1, again, drop(pass, 0), attention_.out());
   mlp_.up().backward_weight(pass, Operand(again.defined() ? again : saved.n1), dgate_up);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SavePolicy: which activations of a block are kept for its backward. A slot that is not kept goes to scratch and is
-// rebuilt with the same bits: by the backward kernel that reads its inputs anyway, or by running the block again.
+// SavePolicy: which activations of a block are kept for its backward. One that is not kept is rebuilt with the same
+// bits: by the backward kernel that reads its inputs anyway, or by running the block again.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ class SavePolicy {
  public:
   // Everything: the fastest backward.
   static constexpr SavePolicy none() { return SavePolicy("none", ~0u); }
-  // All but what backward kernels can write again on their way: norm outputs and the activation's output.
+  // All but what backward kernels can write again on their way: norm outputs and the activation's output. The last
+  // blocks keep these too: the others write them again in their memory (see BlockRooms).
   static constexpr SavePolicy cheap() {
     return SavePolicy("cheap", ~(bit(Slot::norm1) | bit(Slot::norm2) | bit(Slot::hidden)));
   }
@@ -49,6 +50,9 @@ class SavePolicy {
   }
 
   constexpr bool keeps(Slot slot) const { return (mask_ & bit(slot)) != 0; }
+  constexpr SavePolicy keeping(Slot slot) const { return SavePolicy(name_, mask_ | bit(slot)); }
+  // Whether backward kernels write again what is not kept.
+  constexpr bool writes_again() const { return keeps(Slot::gate_up) && !keeps(Slot::hidden); }
   constexpr std::string_view name() const { return name_; }
 
  private:

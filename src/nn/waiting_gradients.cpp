@@ -60,20 +60,11 @@ void WaitingGradients::settle(ExecContext& ctx, const TensorView& view) {
   const auto reads = [&](const MatmulArgs& product) {
     return product.a.data == view.data || product.b.data == view.data;
   };
-  if (any(products_, reads)) run_products(ctx);
-}
-
-// Blocks come from the last to the first: so do their rooms, like the rest of what they have. All steps of a batch are
-// then in one direction.
-TensorView WaitingGradients::room(ExecContext& ctx, const Shape& shape, DType dtype, std::string_view what) {
-  auto rooms = std::find_if(rooms_.begin(), rooms_.end(), [&](const Rooms& other) { return other.what == what; });
-  if (rooms == rooms_.end()) {
-    rooms_.push_back({std::string(what), ctx.alloc(ctx.saved, {blocks_ * shape[0], shape[1]}, dtype, what), blocks_});
-    rooms = rooms_.end() - 1;
+  while (true) {
+    const auto reader = std::find_if(products_.begin(), products_.end(), reads);
+    if (reader == products_.end()) return;
+    run_batch(ctx, *reader);
   }
-  assert(rooms->left > 0 && rooms->all.cols() == shape[1]);
-  --rooms->left;
-  return rooms->all.slice_rows(rooms->left * shape[0], (rooms->left + 1) * shape[0]);
 }
 
 void WaitingGradients::add(ExecContext& ctx, const MatmulArgs& product) {
@@ -90,25 +81,30 @@ void WaitingGradients::run(ExecContext& ctx) {
   run_products(ctx);
   add_partial_sums(ctx, sums_);
   sums_.clear();
-  rooms_.clear();
 }
 
 void WaitingGradients::run_products(ExecContext& ctx) {
-  // Blocks' memory lies in their order, and the backward began with the last.
-  std::reverse(products_.begin(), products_.end());
-  while (!products_.empty()) {
-    MatmulArgs batch = products_.front(), last = batch;
-    std::vector<MatmulArgs> others;
-    for (size_t i = 1; i < products_.size(); ++i) {
-      if (are_alike(products_[i], batch) && joins(batch, last, products_[i])) {
-        last = products_[i];
-      } else {
-        others.push_back(products_[i]);
-      }
+  while (!products_.empty()) run_batch(ctx, products_.back());
+}
+
+// The last product that is like this one, and all that go on where it ends. Blocks' memory lies in their order, and the
+// backward began with the last.
+void WaitingGradients::run_batch(ExecContext& ctx, MatmulArgs like) {
+  std::vector<MatmulArgs> others;
+  MatmulArgs batch, last;
+  for (size_t i = products_.size(); i-- > 0;) {
+    const MatmulArgs& next = products_[i];
+    const bool begins = !batch.c.defined() && are_alike(next, like);
+    if (begins) batch = next;
+    if (begins || (batch.c.defined() && are_alike(next, like) && joins(batch, last, next))) {
+      last = next;
+    } else {
+      others.push_back(next);
     }
-    matmul(ctx, batch);
-    products_ = std::move(others);
   }
+  std::reverse(others.begin(), others.end());
+  products_ = std::move(others);
+  matmul(ctx, batch);
 }
 
 }  // namespace gradmill

@@ -5,7 +5,6 @@
 // not with `deterministic`. Sums over chunks of rows, of norms, wait too; their order is always the same.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "ops/matmul.h"
@@ -15,33 +14,21 @@ namespace gradmill {
 
 class WaitingGradients {
  public:
-  // run() will be called after so many blocks at most.
-  void expect_blocks(int64_t blocks) { blocks_ = blocks; }
-
   // Whether products for such a weight wait, if their operands stay. The same on paper.
   static bool takes(const ExecContext& ctx, int64_t rows, int64_t cols);
   // Keeps the product for later, or runs it.
   void add(ExecContext& ctx, const MatmulArgs& product);
   // All that wait.
   void run(ExecContext& ctx);
-  // Room in the saved arena for an operand that a block makes again, until run(). A call for each block.
-  TensorView room(ExecContext& ctx, const Shape& shape, DType dtype, std::string_view what);
   // Takes sums that are to wait.
   std::vector<PartialSum>& sums() { return sums_; }
-  // Before `view` is changed: if a product that waits reads it, all of them are run.
+  // Before `view` is changed: if a product that waits reads it, it is run with those like it.
   void settle(ExecContext& ctx, const TensorView& view);
 
  private:
   void run_products(ExecContext& ctx);
+  void run_batch(ExecContext& ctx, MatmulArgs like);
 
-  // What blocks ask for under one name.
-  struct Rooms {
-    std::string what;
-    TensorView all;
-    int64_t left;
-  };
-  int64_t blocks_ = 1;
-  std::vector<Rooms> rooms_;
   std::vector<MatmulArgs> products_;
   std::vector<PartialSum> sums_;
 };

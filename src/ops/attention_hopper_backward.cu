@@ -92,6 +92,7 @@ __device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, con
     cuda::wait_for_products<1>();
     cuda::hold_in_place(dk);
     cuda::hold_in_place(dv);
+    __syncwarp();  // all lanes have read the stats
     if (lane == 0) cuda::barrier_arrive(shared.empty(done));
     weigh();
   }

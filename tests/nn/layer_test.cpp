@@ -88,7 +88,7 @@ TEST_P(LayerTest, MlpOfEachActivation) {
     };
     const auto backward = [&] {
       const ArenaScope scope(ctx_.scratch);
-      layer.up().backward_weight(p, Operand(x), layer.backward(p, saved, dy, dx));
+      layer.up().backward_weight(p, Operand(x), layer.backward(p, saved, {}, dy, dx));
       layer.down().backward_bias(p, dy);
     };
     expect_all_gradients(forward, backward, y, dy, x, dx);
