@@ -36,6 +36,7 @@ struct alignas(16) StepScalars : StepInputs {
   float grad_factor = 1;       // clip factor / loss scale, applied by the optimiser
   float bias_correction1 = 1;  // 1 - beta1^t
   float bias_correction2 = 1;
+  uint32_t blocks_done = 0;  // of the kernel that judges, whose last block does; 0 between kernels
 };
 
 }  // namespace gradmill

@@ -21,7 +21,7 @@ void validate(const AdamWArgs& args) {
 void prepare_update(ExecContext& ctx, const TensorView& grads) {
   assert(grads.shape.rank() == 1 && grads.contiguous());
   const ArenaScope scope(ctx.scratch);
-  const int64_t chunks = (grads.numel() + kNormChunk - 1) / kNormChunk;
+  const int64_t chunks = std::max<int64_t>(1, (grads.numel() + kNormChunk - 1) / kNormChunk);
   const TensorView partials = ctx.alloc_scratch({chunks}, DType::fp32, "gradient norm partials");
   const OpCost cost{.flops = 2 * double(grads.numel()), .bytes = double(grads.bytes())};
   run_op(ctx, "prepare_update", grads.dtype, Fp32Only{}, cost,

@@ -38,7 +38,7 @@ struct AdamWArgs {
 };
 void adamw(ExecContext& ctx, const AdamWArgs& args);
 
-// `partials` (chunks) fp32: one sum of squares per kNormChunk elements, added in order.
+// `partials` (chunks, at least 1) fp32: one sum of squares per kNormChunk elements, added in order.
 template <Device D, class T>
 void prepare_update(ExecContext& ctx, const TensorView& grads, const TensorView& partials);
 // T is the dtype of `compute` (float when undefined).

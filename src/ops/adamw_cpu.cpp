@@ -123,6 +123,7 @@ void judge(StepScalars& s, double squares) {
 template <Device D, class T>
 void prepare_update(ExecContext& ctx, const TensorView& grads, const TensorView& partials) {
   const auto squares = HWY_DYNAMIC_DISPATCH(gradient_squares);
+  partials.ptr<float>()[0] = 0;  // of no elements
   cpu::parallel_for(*ctx.pool, grads.numel(), kNormChunk, [&](int64_t begin, int64_t end) {
     partials.ptr<float>()[begin / kNormChunk] = squares(grads.ptr<float>() + begin, end - begin);
   });

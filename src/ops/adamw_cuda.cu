@@ -16,71 +16,114 @@ namespace {
 
 constexpr int kThreads = 256, kVector = 4;
 
-// One chunk a block, in fp32; 64 elements a thread, whose loads do not wait for each other.
-__global__ void __launch_bounds__(kThreads)
-    gradient_squares_kernel(const float* __restrict__ grads, int64_t size, float* __restrict__ partials) {
-  __shared__ float shared[cuda::kWarpSize];
-  const int64_t begin = blockIdx.x * kNormChunk;
-  const int count = static_cast<int>(min(kNormChunk, size - begin)), vectors = count / kVector;
-  const float* chunk = grads + begin;
-  float sum = 0;
-#pragma unroll 8
-  for (int i = threadIdx.x; i < vectors; i += kThreads) {
-    const auto g = cuda::Pack<float>::load(chunk + i * kVector);
-    sum += fmaf(g[0], g[0], g[1] * g[1]) + fmaf(g[2], g[2], g[3] * g[3]);
-  }
-  for (int i = vectors * kVector + threadIdx.x; i < count; i += kThreads) sum = fmaf(chunk[i], chunk[i], sum);
-  sum = cuda::block_reduce(sum, cuda::Sum{}, 0.0f, shared);
-  if (threadIdx.x == 0) partials[blockIdx.x] = sum;
+// 1 - beta ^ updates.
+__device__ float bias_correction(float beta, uint32_t updates) {
+  return static_cast<float>(1 - pow(double(beta), double(updates)));
 }
 
-// beta ^ updates of both betas: where this step is skipped, and where it counts.
-struct BetaPowers {
-  double values[2][2];
-};
-
-// What follows from the sum of squares; the CPU half has the same lines.
-__device__ void judge(StepScalars& s, double squares, const BetaPowers& powers) {
+// What follows from the sum of squares, as in the CPU half. The bias corrections are already those of an update that
+// counts. What memory holds is read at once, before anything waits for it.
+__device__ void judge(StepScalars& s, double squares) {
   constexpr float kLargestScale = 16777216.0f;
-  const double norm = sqrt(squares) / s.loss_scale, loss = s.loss_sum * s.inv_targets;
+  const float scale = s.loss_scale, limit = s.loss_limit, max_norm = s.clip;
+  const uint32_t updates = s.updates, streak = s.scale_streak, growth_steps = s.scale_growth_steps;
+  const double loss = s.loss_sum * s.inv_targets, norm = sqrt(squares) / scale;
+  const bool numbers = isfinite(static_cast<float>(norm)) && isfinite(loss), finite = numbers && !(loss > limit);
+  const double clip = max_norm > 0 && finite ? min(1.0, max_norm / (norm + 1e-6)) : 1.0;
   s.grad_norm = static_cast<float>(norm);
-  const bool numbers = isfinite(s.grad_norm) && isfinite(loss);
-  s.finite = numbers && !(loss > s.loss_limit);
-  s.updates += s.finite;
-  const double clip = s.clip > 0 && s.finite ? min(1.0, s.clip / (norm + 1e-6)) : 1.0;
-  s.grad_factor = static_cast<float>(clip / s.loss_scale);
-  s.bias_correction1 = static_cast<float>(1 - powers.values[0][s.finite ? 1 : 0]);
-  s.bias_correction2 = static_cast<float>(1 - powers.values[1][s.finite ? 1 : 0]);
-  if (s.scale_growth_steps == 0) return;
+  s.grad_factor = static_cast<float>(clip / scale);
+  s.finite = finite;
+  s.updates = updates + finite;
+  if (!finite) {
+    s.bias_correction1 = bias_correction(s.beta1, updates);
+    s.bias_correction2 = bias_correction(s.beta2, updates);
+  }
+  if (growth_steps == 0) return;
   if (!numbers) {
-    s.loss_scale = max(1.0f, s.loss_scale / 2);
+    s.loss_scale = max(1.0f, scale / 2);
     s.scale_streak = 0;
-  } else if (s.finite && ++s.scale_streak >= s.scale_growth_steps) {
-    s.loss_scale = min(kLargestScale, s.loss_scale * 2);
-    s.scale_streak = 0;
+  } else if (finite) {
+    const bool grows = streak + 1 >= growth_steps;
+    if (grows) s.loss_scale = min(kLargestScale, scale * 2);
+    s.scale_streak = grows ? 0 : streak + 1;
   }
 }
 
-constexpr int kJudgeThreads = 1024;
+// A power takes a thread longer than a chunk takes a block, so the first block makes both, while the others read.
+__device__ void expect_update(StepScalars& s) {
+  if (threadIdx.x == 0) s.bias_correction1 = bias_correction(s.beta1, s.updates + 1);
+  if (threadIdx.x == cuda::kWarpSize) s.bias_correction2 = bias_correction(s.beta2, s.updates + 1);
+}
 
-// One block, each thread its own partials in order, then the threads in order. A power takes a thread longer than the
-// sum takes the block, so the last four warps, which have the fewest partials, make one each before anyone knows which
-// will be used.
-__global__ void __launch_bounds__(kJudgeThreads)
-    judge_kernel(const float* __restrict__ partials, int64_t count, StepScalars* scalars) {
-  __shared__ double shared[cuda::kWarpSize];
-  __shared__ BetaPowers powers;
-  const int power = (kJudgeThreads - 1 - static_cast<int>(threadIdx.x)) / cuda::kWarpSize;
-  if (power < 4 && threadIdx.x % cuda::kWarpSize == 0) {
-    const int beta = power / 2, counts = power % 2;
-    powers.values[beta][counts] =
-        pow(double(beta == 0 ? scalars->beta1 : scalars->beta2), double(scalars->updates + counts));
+// Three blocks a multiprocessor, each with all of its chunk on its way at once.
+constexpr int kNormThreads = 512, kNormBlocks = 3;
+constexpr int kNormLoads = static_cast<int>(kNormChunk) / (kNormThreads * kVector);
+static_assert(kNormLoads * kNormThreads * kVector == kNormChunk);
+
+// This thread's part of a chunk, whose loads do not wait for each other. The last chunk may be short.
+__device__ float squares_of(const float* __restrict__ chunk, int count) {
+  using Floats = cuda::Pack<float>;
+  const int thread = static_cast<int>(threadIdx.x), whole = count / kVector * kVector;
+  Floats g[kNormLoads];
+#pragma unroll
+  for (int i = 0; i < kNormLoads; ++i) {
+    const int at = (i * kNormThreads + thread) * kVector;
+    g[i] = at < whole ? Floats::load(chunk + at) : Floats{};
   }
+  float sum = 0;
+  if (whole + thread < count) sum = chunk[whole + thread] * chunk[whole + thread];
+#pragma unroll
+  for (int i = 0; i < kNormLoads; ++i) {
+    sum += fmaf(g[i][0], g[i][0], g[i][1] * g[i][1]) + fmaf(g[i][2], g[i][2], g[i][3] * g[i][3]);
+  }
+  return sum;
+}
+
+// For one thread of each block: whether all others have been here, and then it sees what they wrote before. `count` is
+// 0 again after the last. Acquire and release are enough; a full fence takes about as long as the chunk.
+__device__ bool is_last_block(uint32_t& count) {
+  uint32_t before;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(&count) : "memory");
+  const bool last = before + 1 == gridDim.x;
+  if (last) count = 0;
+  return last;
+}
+
+// The partials in double: each thread its own in order, then the threads in order. Other blocks wrote them.
+__device__ double sum_partials(const float* partials, double* shared) {
+  constexpr unsigned kBatch = 8;
   double sum = 0;
-#pragma unroll 8
-  for (int64_t i = threadIdx.x; i < count; i += kJudgeThreads) sum += double(partials[i]);
-  sum = cuda::block_reduce(sum, cuda::Sum{}, 0.0, shared);
-  if (threadIdx.x == 0) judge(*scalars, sum, powers);
+  for (unsigned first = threadIdx.x; first < gridDim.x; first += kBatch * kNormThreads) {
+    float batch[kBatch];
+#pragma unroll
+    for (unsigned b = 0; b < kBatch; ++b) {
+      const unsigned i = first + b * kNormThreads;
+      batch[b] = i < gridDim.x ? __ldcg(partials + i) : 0;
+    }
+#pragma unroll
+    for (unsigned b = 0; b < kBatch; ++b) sum += double(batch[b]);
+  }
+  return cuda::block_reduce(sum, cuda::Sum{}, 0.0, shared);
+}
+
+// One chunk a block, in fp32. The last block to end adds the partials.
+__global__ void __launch_bounds__(kNormThreads, kNormBlocks)
+    prepare_update_kernel(const float* __restrict__ grads, int64_t size, float* partials, StepScalars* scalars) {
+  __shared__ float chunk_sums[cuda::kWarpSize];
+  __shared__ double sums[cuda::kWarpSize];
+  __shared__ bool last;
+  if (blockIdx.x == 0) expect_update(*scalars);
+  const int64_t begin = blockIdx.x * kNormChunk;
+  const float chunk_sum = squares_of(grads + begin, static_cast<int>(min(kNormChunk, size - begin)));
+  const float partial = cuda::block_reduce(chunk_sum, cuda::Sum{}, 0.0f, chunk_sums);
+  if (threadIdx.x == 0) {
+    partials[blockIdx.x] = partial;
+    last = is_last_block(scalars->blocks_done);
+  }
+  __syncthreads();
+  if (!last) return;
+  const double squares = sum_partials(partials, sums);
+  if (threadIdx.x == 0) judge(*scalars, squares);
 }
 
 // Which parts of the update a kernel makes. All at once, or one after the other as an unfused optimiser does.
@@ -186,13 +229,8 @@ __global__ void __launch_bounds__(kThreads)
 template <Device D, class T>
 void prepare_update(ExecContext& ctx, const TensorView& grads, const TensorView& partials) {
   assert(is_aligned(grads));
-  const int64_t chunks = partials.numel();
-  const cudaStream_t stream = cuda::stream_of(ctx);
-  if (chunks > 0) {
-    cuda::launch({static_cast<unsigned>(chunks), kThreads, stream}, gradient_squares_kernel, grads.ptr<float>(),
-                 grads.numel(), partials.ptr<float>());
-  }
-  cuda::launch({1, kJudgeThreads, stream}, judge_kernel, partials.ptr<float>(), chunks, ctx.scalars);
+  cuda::launch({static_cast<unsigned>(partials.numel()), kNormThreads, cuda::stream_of(ctx)}, prepare_update_kernel,
+               grads.ptr<float>(), grads.numel(), partials.ptr<float>(), ctx.scalars);
 }
 
 template <Device D, class T>

@@ -211,6 +211,8 @@ TEST_P(AdamWTest, ANonFiniteStepChangesNothing) {
   EXPECT_EQ(scalars().finite, 0u);
   adamw(ctx_, args);
   EXPECT_EQ(scalars().updates, 0u);
+  EXPECT_EQ(scalars().bias_correction1, 0);
+  EXPECT_EQ(scalars().bias_correction2, 0);
   expect_same_bits(state(args), before, "state");
   scalars().loss_sum = 1;
   prepare_update(ctx_, args.grads);
@@ -266,7 +268,7 @@ TEST_P(PrepareUpdate, BitsDoNotDependOnThreads) {
 }
 
 TEST_P(PrepareUpdate, NormOfManyChunks) {
-  for (int64_t size : {int64_t{1}, int64_t{1027}, kNormChunk, 37 * kNormChunk + 77}) {
+  for (int64_t size : {int64_t{0}, int64_t{1}, int64_t{1027}, kNormChunk, kNormChunk + 2, 37 * kNormChunk + 77}) {
     const TensorView grads = upload(random_values(size, 1), {size}, DType::fp32);
     prepare_update(reference_, grads);
     const StepScalars expected = scalars();
@@ -277,6 +279,29 @@ TEST_P(PrepareUpdate, NormOfManyChunks) {
     EXPECT_EQ(scalars().updates, expected.updates);
     EXPECT_FLOAT_EQ(scalars().bias_correction2, expected.bias_correction2);
   }
+}
+
+// More partials than a block has threads; a sum that would show one that is missing.
+class PrepareUpdateLarge : public OpTest {
+ protected:
+  PrepareUpdateLarge() : OpTest(size_t{48} << 20) {}
+};
+TEST_P(PrepareUpdateLarge, EveryChunkCountsOnce) {
+  constexpr int64_t kChunks = 601, kSize = (kChunks - 1) * kNormChunk + 4;
+  const TensorView grads = tensor({kSize}, DType::fp32);
+  std::fill_n(grads.ptr<float>(), kSize, 0.0f);
+  double squares = 0;
+  for (int64_t chunk = 0; chunk < kChunks; ++chunk) {
+    const auto value = static_cast<float>(chunk + 1);
+    grads.ptr<float>()[chunk * kNormChunk + chunk % 4] = value;
+    squares += double(value) * value;
+  }
+  for (int run = 0; run < 3; ++run) {
+    prepare_update(ctx_, grads);
+    EXPECT_FLOAT_EQ(scalars().grad_norm, static_cast<float>(std::sqrt(squares)));
+    EXPECT_EQ(scalars().blocks_done, 0u);
+  }
+  EXPECT_EQ(scalars().updates, 3u);
 }
 
 class Verdict : public PrepareUpdate {
@@ -341,6 +366,7 @@ TEST_P(Verdict, LossScaleStaysBetweenOneAndItsLargest) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Verdict, testing::ValuesIn(fp32_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, PrepareUpdateLarge, testing::ValuesIn(fp32_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Ops, PrepareUpdate, testing::ValuesIn(fp32_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Ops, AdamWNarrow, testing::ValuesIn(cases_without(DType::fp32)), case_name);
 INSTANTIATE_TEST_SUITE_P(Ops, AdamWTest, testing::ValuesIn(all_cases()), case_name);
