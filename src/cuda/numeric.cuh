@@ -67,7 +67,19 @@ struct alignas(sizeof(N) * kCount > 16 ? 16 : sizeof(N) * kCount) Pack {
     const int4 bits = __ldcs(reinterpret_cast<const int4*>(from));
     return *reinterpret_cast<const Pack*>(&bits);
   }
-  __device__ void store(N* to) const { *reinterpret_cast<Pack*>(to) = *this; }
+  __device__ void store(N* to) const {
+    if constexpr (sizeof(N) == 2 && kCount == 4) {  // the compiler takes a plain store of these apart
+      const int2 bits = *reinterpret_cast<const int2*>(this);
+      asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(bits.x), "r"(bits.y) : "memory");
+    } else {
+      *reinterpret_cast<Pack*>(to) = *this;
+    }
+  }
+  // For data that nothing reads again soon.
+  __device__ void store_streaming(N* to) const {
+    static_assert(sizeof(Pack) == 16);
+    __stcs(reinterpret_cast<int4*>(to), *reinterpret_cast<const int4*>(this));
+  }
   __device__ float operator[](int i) const { return to_float(values[i]); }
   __device__ void set(int i, float value) { values[i] = from_float<N>(value); }
 };
