@@ -55,7 +55,8 @@ __device__ void expect_update(StepScalars& s) {
   if (threadIdx.x == cuda::kWarpSize) s.bias_correction2 = bias_correction(s.beta2, s.updates + 1);
 }
 
-// Three blocks a multiprocessor, each with all of its chunk on its way at once.
+// Three blocks a multiprocessor, each with all of its chunk on its way at once: a chunk is read after those before it,
+// and the update can begin with the last ones.
 constexpr int kNormThreads = 512, kNormBlocks = 3;
 constexpr int kNormLoads = static_cast<int>(kNormChunk) / (kNormThreads * kVector);
 static_assert(kNormLoads * kNormThreads * kVector == kNormChunk);
@@ -153,17 +154,26 @@ template <class N, unsigned kParts, int kCount>
 __device__ __forceinline__ void update(const Flat<N>& flat, const StepFactors& s, const GroupFactors* groups,
                                        int64_t i) {
   using Floats = cuda::Pack<float, kCount>;
+  // A whole update needs nothing of this again: gradients that wait in the L2 cache shall stay there until then.
+  constexpr bool kStreams = kParts == kAll && kCount == kVector;
+  const auto load = [](const float* from) {
+    if constexpr (kStreams)
+      return Floats::load_streaming(from);
+    else
+      return Floats::load(from);
+  };
+  const auto store = [](const Floats& values, float* to) {
+    if constexpr (kStreams)
+      values.store_streaming(to);
+    else
+      values.store(to);
+  };
   const GroupFactors group = groups[flat.block_groups[i / kSegmentPadding]];
   Floats g, m, v, w;
-  if constexpr ((kParts & (kFirst | kSecond)) != 0) {
-    if constexpr (kCount == kVector)
-      g = Floats::load_streaming(flat.grads + i);
-    else
-      g = Floats::load(flat.grads + i);
-  }
-  if constexpr ((kParts & (kFirst | kStep)) != 0) m = Floats::load(flat.m + i);
-  if constexpr ((kParts & (kSecond | kStep)) != 0) v = Floats::load(flat.v + i);
-  if constexpr ((kParts & (kStep | kCast)) != 0) w = Floats::load(flat.master + i);
+  if constexpr ((kParts & (kFirst | kSecond)) != 0) g = load(flat.grads + i);
+  if constexpr ((kParts & (kFirst | kStep)) != 0) m = load(flat.m + i);
+  if constexpr ((kParts & (kSecond | kStep)) != 0) v = load(flat.v + i);
+  if constexpr ((kParts & (kStep | kCast)) != 0) w = load(flat.master + i);
 #pragma unroll
   for (int j = 0; j < kCount; ++j) {
     const float grad = g.values[j] * s.grad_factor;
@@ -174,9 +184,9 @@ __device__ __forceinline__ void update(const Flat<N>& flat, const StepFactors& s
       w.values[j] = fmaf(-group.step, m.values[j] / scale, w.values[j] * group.shrink);
     }
   }
-  if constexpr ((kParts & kFirst) != 0) m.store(flat.m + i);
-  if constexpr ((kParts & kSecond) != 0) v.store(flat.v + i);
-  if constexpr ((kParts & kStep) != 0) w.store(flat.master + i);
+  if constexpr ((kParts & kFirst) != 0) store(m, flat.m + i);
+  if constexpr ((kParts & kSecond) != 0) store(v, flat.v + i);
+  if constexpr ((kParts & kStep) != 0) store(w, flat.master + i);
   if constexpr ((kParts & kCast) != 0) {
     if (flat.compute == nullptr) return;
     cuda::Pack<N, kCount> narrow;
@@ -208,8 +218,11 @@ __global__ void __launch_bounds__(kThreads)
                       .eps = scalars->eps};
   __syncthreads();
 
+  // From the end to the beginning, as the L2 cache has the gradients that the norm read last. The weights that the next
+  // step reads first are then written last.
+  const int64_t block = gridDim.x - 1 - blockIdx.x;
   // Vectors lie at multiples of their size, wherever the range begins; its ends may cut some.
-  const int64_t first = flat.begin / kVector * kVector + int64_t{blockIdx.x} * kPerBlock;
+  const int64_t first = flat.begin / kVector * kVector + block * kPerBlock;
   const int64_t last = min(first + kPerBlock, flat.end);
   for (int64_t i = first + threadIdx.x * kVector; i < last; i += kThreads * kVector) {
     if (i >= flat.begin && i + kVector <= flat.end) {
