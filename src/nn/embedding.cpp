@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/embedding.h"
 
+#include <array>
+
 #include "core/rng.h"
 #include "ops/bias_grad.h"
 #include "ops/dropout.h"
@@ -74,26 +76,24 @@ void Embedding::backward(Pass& pass, const TensorView& tokens, const TensorView&
   if (!wants(*pass.grads)) return;
   if (!dropped && drop(pass).on) dropout(pass.ctx, {.x = dy, .y = dy, .site = drop(pass).site});
   if (options_.normed) norm_.backward(pass, {.sum = saved.sum, .stats = saved.stats, .dy = dy, .dx = dy});
-  if (const auto target = pass.grads->write(table_); target.grad.defined()) {
-    embedding_backward(pass.ctx, {.indices = tokens,
-                                  .dy = dy,
-                                  .dtable = target.grad,
-                                  .scale = rounded_to(dy.dtype, options_.scale),
-                                  .beta = target.beta});
-  }
-  if (const auto target = pass.grads->write(positions_); target.grad.defined()) {
-    embedding_backward(pass.ctx, {.indices = pass.seq.positions, .dy = dy, .dtable = target.grad, .beta = target.beta});
-  }
-  add_type_gradient(pass, types, dy);
+  std::array<EmbeddingGradArgs, kMaxEmbeddingTables> tables;
+  size_t count = 0;
+  const auto add = [&](ParamId table, const TensorView& indices, float scale) {
+    const auto target = pass.grads->write(table);
+    if (!target.grad.defined()) return;
+    tables[count++] = {.indices = indices, .dy = dy, .dtable = target.grad, .scale = scale, .beta = target.beta};
+  };
+  add(table_, tokens, rounded_to(dy.dtype, options_.scale));
+  add(positions_, pass.seq.positions, 1);
+  if (types.defined()) add(types_, types, 1);
+  embedding_backward(pass.ctx, std::span(tables).first(count));
+  if (!types.defined()) add_gradient_of_first_type(pass, dy);
 }
 
-void Embedding::add_type_gradient(Pass& pass, const TensorView& types, const TensorView& dy) const {
+// Every row is of type 0: a column sum, and zeros for the other types.
+void Embedding::add_gradient_of_first_type(Pass& pass, const TensorView& dy) const {
   const auto target = pass.grads->write(types_);
   if (!target.grad.defined()) return;
-  if (types.defined()) {
-    return embedding_backward(pass.ctx, {.indices = types, .dy = dy, .dtable = target.grad, .beta = target.beta});
-  }
-  // Every row is of type 0: a column sum, and zeros for the other types.
   const TensorView first = target.grad.slice_rows(0, 1).reshape({dy.cols()});
   bias_grad(pass.ctx, {.dy = dy, .dbias = first, .beta = target.beta});
   if (target.beta == 0 && options_.token_types > 1) {

@@ -43,7 +43,7 @@ class Embedding {
                 const TensorView& dy, bool dropped) const;
 
  private:
-  void add_type_gradient(Pass& pass, const TensorView& types, const TensorView& dy) const;
+  void add_gradient_of_first_type(Pass& pass, const TensorView& dy) const;
 
   Options options_;
   ParamId table_ = kNoParam, positions_ = kNoParam, types_ = kNoParam;

@@ -2,10 +2,20 @@
 // Table look-up: validation, cost, scratch and dispatch.
 #include "ops/embedding.h"
 
+#include <array>
+
 #include "ops/dropout.h"
 
 namespace gradmill {
 namespace {
+
+void validate(const EmbeddingGradArgs& args, const TensorView& dy) {
+  assert(args.dtable.shape.rank() == 2 && args.dtable.dtype == DType::fp32 && args.dtable.cols() == dy.cols());
+  assert(args.dtable.contiguous());
+  assert(args.indices.numel() == dy.rows() && args.indices.dtype == DType::int32);
+  assert(args.dy.data == dy.data && args.dy.shape == dy.shape && args.dy.row_stride == dy.row_stride);
+  (void)args, (void)dy;
+}
 
 EmbeddingGradScratch alloc_grad_scratch(ExecContext& ctx, const EmbeddingGradArgs& args) {
   EmbeddingGradScratch scratch;
@@ -48,16 +58,25 @@ void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args) {
 }
 
 void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args) {
-  assert(args.dtable.shape.rank() == 2 && args.dtable.dtype == DType::fp32 && args.dtable.cols() == args.dy.cols());
-  assert(args.dtable.contiguous());
-  assert(args.indices.numel() == args.dy.rows() && args.indices.dtype == DType::int32);
+  embedding_backward(ctx, std::span(&args, 1));
+}
+
+void embedding_backward(ExecContext& ctx, std::span<const EmbeddingGradArgs> tables) {
+  assert(tables.size() <= kMaxEmbeddingTables);
+  if (tables.empty()) return;
   const ArenaScope scope(ctx.scratch);
-  const EmbeddingGradScratch scratch = alloc_grad_scratch(ctx, args);
-  // Whatever beta is, the rows in use are read and written; with 0 the whole table is written.
-  const double written = args.beta == 0 ? double(args.dtable.bytes()) : 2 * 4 * double(args.dy.numel());
-  const OpCost cost{.flops = 2 * double(args.dy.numel()), .bytes = double(args.dy.bytes()) + written};
-  run_op(ctx, "embedding_backward", args.dy.dtype, FloatTypes{}, cost,
-         [&]<Device D, class T>() { embedding_backward<D, T>(ctx, args, scratch); });
+  std::array<EmbeddingGradScratch, kMaxEmbeddingTables> scratch;
+  const TensorView& dy = tables.front().dy;
+  OpCost cost{.bytes = double(dy.bytes())};
+  for (size_t i = 0; i < tables.size(); ++i) {
+    validate(tables[i], dy);
+    scratch[i] = alloc_grad_scratch(ctx, tables[i]);
+    // Whatever beta is, the rows in use are read and written; with 0 the whole table is written.
+    cost.bytes += tables[i].beta == 0 ? double(tables[i].dtable.bytes()) : 2 * 4 * double(dy.numel());
+    cost.flops += 2 * double(dy.numel());
+  }
+  run_op(ctx, "embedding_backward", dy.dtype, FloatTypes{}, cost,
+         [&]<Device D, class T>() { embedding_backward<D, T>(ctx, tables, std::span(scratch).first(tables.size())); });
 }
 
 }  // namespace gradmill

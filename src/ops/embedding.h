@@ -2,6 +2,8 @@
 // Table look-up, and its gradient without atomics: rows that use the same entry are summed in row order.
 #pragma once
 
+#include <span>
+
 #include "core/exec_context.h"
 #include "core/run_op.h"
 
@@ -21,7 +23,7 @@ struct EmbeddingArgs {
 };
 void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args);
 
-// One table at a time; the position table's gradient is the same op with positions as indices.
+// Of one table; the position table's gradient is the same with positions as indices.
 struct EmbeddingGradArgs {
   TensorView indices;  // (N) int32
   TensorView dy;       // (N, C)
@@ -30,6 +32,10 @@ struct EmbeddingGradArgs {
   float beta = 0;
 };
 void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args);
+
+// Several tables that were looked up for the same rows: all have one dy. A GPU sums tables of few entries together.
+inline constexpr int kMaxEmbeddingTables = 3;
+void embedding_backward(ExecContext& ctx, std::span<const EmbeddingGradArgs> tables);
 
 template <Device D, class T>
 void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args);
@@ -46,6 +52,7 @@ struct EmbeddingGradScratch {
 };
 // A GPU that sums few entries has partials only: (tiles, V, C) fp32, the sums of each tile.
 template <Device D, class T>
-void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args, const EmbeddingGradScratch& scratch);
+void embedding_backward(ExecContext& ctx, std::span<const EmbeddingGradArgs> tables,
+                        std::span<const EmbeddingGradScratch> scratch);
 
 }  // namespace gradmill

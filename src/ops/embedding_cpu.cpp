@@ -125,8 +125,8 @@ void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args) {
                     [&](int64_t begin, int64_t end) { rows(dtype_of<T>, args, begin, end); });
 }
 
-template <Device D, class T>
-void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args, const EmbeddingGradScratch& scratch) {
+template <class T>
+void sum_rows(ExecContext& ctx, const EmbeddingGradArgs& args, const EmbeddingGradScratch& scratch) {
   group_rows(ints(args.indices), ints(scratch.order), ints(scratch.offsets));
   const auto entries = HWY_DYNAMIC_DISPATCH(embedding_backward_entries);
   const int64_t num_entries = args.dtable.rows(), grain = cpu::rows_per_task(args.dy.cols());
@@ -149,15 +149,21 @@ void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args, const E
   });
 }
 
+template <Device D, class T>
+void embedding_backward(ExecContext& ctx, std::span<const EmbeddingGradArgs> tables,
+                        std::span<const EmbeddingGradScratch> scratch) {
+  for (size_t i = 0; i < tables.size(); ++i) sum_rows<T>(ctx, tables[i], scratch[i]);
+}
+
 template void embedding_forward<Device::cpu, float>(ExecContext&, const EmbeddingArgs&);
 template void embedding_forward<Device::cpu, Bf16>(ExecContext&, const EmbeddingArgs&);
 template void embedding_forward<Device::cpu, Fp16>(ExecContext&, const EmbeddingArgs&);
-template void embedding_backward<Device::cpu, float>(ExecContext&, const EmbeddingGradArgs&,
-                                                     const EmbeddingGradScratch&);
-template void embedding_backward<Device::cpu, Bf16>(ExecContext&, const EmbeddingGradArgs&,
-                                                    const EmbeddingGradScratch&);
-template void embedding_backward<Device::cpu, Fp16>(ExecContext&, const EmbeddingGradArgs&,
-                                                    const EmbeddingGradScratch&);
+template void embedding_backward<Device::cpu, float>(ExecContext&, std::span<const EmbeddingGradArgs>,
+                                                     std::span<const EmbeddingGradScratch>);
+template void embedding_backward<Device::cpu, Bf16>(ExecContext&, std::span<const EmbeddingGradArgs>,
+                                                    std::span<const EmbeddingGradScratch>);
+template void embedding_backward<Device::cpu, Fp16>(ExecContext&, std::span<const EmbeddingGradArgs>,
+                                                    std::span<const EmbeddingGradScratch>);
 
 }  // namespace gradmill
 #endif

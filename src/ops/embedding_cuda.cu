@@ -208,18 +208,57 @@ bool is_aligned(const EmbeddingGradArgs& args) {
   return cuda::rows_are_aligned<T>(args.dy) && reinterpret_cast<uintptr_t>(args.dtable.data) % 16 == 0;
 }
 
+bool is_few(const EmbeddingGradArgs& args) { return args.dy.rows() > 0 && has_few_entries(args.dtable); }
+
+// Those of the tables that have few entries, all at once.
 template <class T>
-void sum_few_entries(ExecContext& ctx, const EmbeddingGradArgs& args, const TensorView& partials) {
+void sum_few_entries(ExecContext& ctx, std::span<const EmbeddingGradArgs> tables,
+                     std::span<const EmbeddingGradScratch> scratch) {
   using N = cuda::Native<T>;
-  const FewEntries<N> few{.indices = args.indices.ptr<int32_t>(),
-                          .dy = cuda::native<T>(args.dy),
-                          .partials = partials.ptr<float>(),
-                          .dy_stride = args.dy.row_stride,
-                          .rows = args.dy.rows(),
-                          .cols = args.dy.cols(),
-                          .entries = static_cast<int>(args.dtable.rows())};
-  const auto sum = is_aligned<T>(args) ? sum_few<N, 16 / sizeof(N)> : sum_few<N, 1>;
-  sum(cuda::stream_of(ctx), few, args.scale, args.beta, args.dtable.ptr<float>());
+  const TensorView& dy = tables.front().dy;
+  FewTables few;
+  bool aligned = true;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const EmbeddingGradArgs& args = tables[i];
+    if (!is_few(args)) continue;
+    few.tables[few.count++] = {.indices = args.indices.ptr<int32_t>(),
+                               .partials = scratch[i].partials.ptr<float>(),
+                               .dtable = args.dtable.ptr<float>(),
+                               .entries = static_cast<int>(args.dtable.rows()),
+                               .scale = args.scale,
+                               .beta = args.beta};
+    aligned = aligned && is_aligned<T>(args);
+  }
+  if (few.count == 0) return;
+  const FewRows<N> rows{
+      .dy = cuda::native<T>(dy), .dy_stride = dy.row_stride, .rows = dy.rows(), .cols = dy.cols(), .slices = 0};
+  const auto sum = aligned ? sum_few<N, 16 / sizeof(N)> : sum_few<N, 1>;
+  sum(cuda::stream_of(ctx), few, rows);
+}
+
+template <class T>
+void sum_many_entries(ExecContext& ctx, const EmbeddingGradArgs& args, const EmbeddingGradScratch& scratch) {
+  using N = cuda::Native<T>;
+  const int64_t rows = args.dy.rows();
+  apply_beta(ctx, args.dtable, args.beta);
+  if (rows == 0) return;
+  const SortedRows sorted = sort_rows(cuda::stream_of(ctx), args.indices.ptr<int32_t>(), rows, args.dtable.rows(),
+                                      scratch.order.ptr<int32_t>(), scratch.offsets.ptr<int32_t>());
+  const Gradient<N> gradient{.entries = sorted.entries,
+                             .order = sorted.rows,
+                             .dy = cuda::native<T>(args.dy),
+                             .dtable = args.dtable.ptr<float>(),
+                             .partials = scratch.partials.ptr<float>(),
+                             .dy_stride = args.dy.row_stride,
+                             .rows = rows,
+                             .cols = args.dy.cols(),
+                             .scale = args.scale,
+                             .add = args.beta != 0};
+  if (is_aligned<T>(args)) {
+    sum_sorted<N, 16 / sizeof(N)>(ctx, gradient);
+  } else {
+    sum_sorted<N, 1>(ctx, gradient);
+  }
 }
 
 }  // namespace
@@ -254,39 +293,22 @@ void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args) {
 }
 
 template <Device D, class T>
-void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args, const EmbeddingGradScratch& scratch) {
-  using N = cuda::Native<T>;
-  const int64_t rows = args.dy.rows();
-  if (rows > 0 && has_few_entries(args.dtable)) return sum_few_entries<T>(ctx, args, scratch.partials);
-  apply_beta(ctx, args.dtable, args.beta);
-  if (rows == 0) return;
-  const SortedRows sorted = sort_rows(cuda::stream_of(ctx), args.indices.ptr<int32_t>(), rows, args.dtable.rows(),
-                                      scratch.order.ptr<int32_t>(), scratch.offsets.ptr<int32_t>());
-  const Gradient<N> gradient{.entries = sorted.entries,
-                             .order = sorted.rows,
-                             .dy = cuda::native<T>(args.dy),
-                             .dtable = args.dtable.ptr<float>(),
-                             .partials = scratch.partials.ptr<float>(),
-                             .dy_stride = args.dy.row_stride,
-                             .rows = rows,
-                             .cols = args.dy.cols(),
-                             .scale = args.scale,
-                             .add = args.beta != 0};
-  if (is_aligned<T>(args)) {
-    sum_sorted<N, 16 / sizeof(N)>(ctx, gradient);
-  } else {
-    sum_sorted<N, 1>(ctx, gradient);
+void embedding_backward(ExecContext& ctx, std::span<const EmbeddingGradArgs> tables,
+                        std::span<const EmbeddingGradScratch> scratch) {
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (!is_few(tables[i])) sum_many_entries<T>(ctx, tables[i], scratch[i]);
   }
+  sum_few_entries<T>(ctx, tables, scratch);
 }
 
 template void embedding_forward<Device::cuda, float>(ExecContext&, const EmbeddingArgs&);
 template void embedding_forward<Device::cuda, Bf16>(ExecContext&, const EmbeddingArgs&);
 template void embedding_forward<Device::cuda, Fp16>(ExecContext&, const EmbeddingArgs&);
-template void embedding_backward<Device::cuda, float>(ExecContext&, const EmbeddingGradArgs&,
-                                                      const EmbeddingGradScratch&);
-template void embedding_backward<Device::cuda, Bf16>(ExecContext&, const EmbeddingGradArgs&,
-                                                     const EmbeddingGradScratch&);
-template void embedding_backward<Device::cuda, Fp16>(ExecContext&, const EmbeddingGradArgs&,
-                                                     const EmbeddingGradScratch&);
+template void embedding_backward<Device::cuda, float>(ExecContext&, std::span<const EmbeddingGradArgs>,
+                                                      std::span<const EmbeddingGradScratch>);
+template void embedding_backward<Device::cuda, Bf16>(ExecContext&, std::span<const EmbeddingGradArgs>,
+                                                     std::span<const EmbeddingGradScratch>);
+template void embedding_backward<Device::cuda, Fp16>(ExecContext&, std::span<const EmbeddingGradArgs>,
+                                                     std::span<const EmbeddingGradScratch>);
 
 }  // namespace gradmill

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of a table with so few entries that one digit tells them apart: characters, bytes, positions, types.
+// The gradient of tables with so few entries that one digit tells them apart: characters, bytes, positions, types.
 // A sort of all rows and sums in its order would be four kernels that wait for each other. Here each block sorts a tile
 // of rows for itself, in shared memory, and sums its few columns of them entry by entry; a second kernel adds the
-// tiles. Bytes: dy once, a table of partial sums a tile twice.
+// tiles. Tables that share dy share the kernels, which are short of work for all multiprocessors. Bytes: dy once (other
+// tables find it in the L2 cache), a table of partial sums a tile twice.
 #pragma once
+
+#include <algorithm>
 
 #include "cuda/packed.cuh"
 #include "ops/embedding_sort.cuh"
@@ -15,13 +18,22 @@ constexpr int kFewThreads = 512, kFewWarps = kFewThreads / cuda::kWarpSize;
 constexpr int kFewPerWarp = kEmbeddingTile / kFewWarps, kFewPerLane = kFewPerWarp / cuda::kWarpSize;
 static_assert(kFewThreads >= kDigits && kFewPerLane * cuda::kWarpSize == kFewPerWarp);
 
-template <class N>
-struct FewEntries {
+struct FewTable {
   const int32_t* indices;
-  const N* dy;
   float* partials;  // (tiles, entries, cols)
+  float* dtable;
+  int entries;
+  float scale, beta;
+};
+struct FewTables {
+  FewTable tables[kMaxEmbeddingTables];
+  int count = 0;
+};
+template <class N>
+struct FewRows {
+  const N* dy;
   int64_t dy_stride, rows, cols;
-  int entries, slices;  // of the columns
+  int slices;  // of the columns
 };
 
 // Which lanes have the same digit; `valid` are those that have one at all.
@@ -104,23 +116,25 @@ struct TileSort {
   }
 };
 
-// One tile of rows and kGroup * kPack of the columns. A group of kGroup threads takes kRun neighbours of the sorted
-// rows. Where its first ones continue an entry of the group before, their sum is carried to the group that has the
-// entry's first.
+// One table (blockIdx.y), tile of rows and kGroup * kPack of the columns. A group of kGroup threads takes kRun
+// neighbours of the sorted rows. Where its first ones continue an entry of the group before, their sum is carried to
+// the group that has the entry's first.
 template <class N, int kPack, int kGroup>
-__global__ void __launch_bounds__(kFewThreads) sum_tile_kernel(const FewEntries<N> args) {
+__global__ void __launch_bounds__(kFewThreads, 2)
+    sum_tile_kernel(const __grid_constant__ FewTables few, const FewRows<N> args) {
   constexpr int kGroups = kFewThreads / kGroup, kRun = kEmbeddingTile / kGroups, kBatch = 8;
   static_assert(kRun % kBatch == 0);
   using Floats = cuda::Pack<float, kPack>;
   __shared__ TileSort<kRun> tile;
   __shared__ Floats carried[kGroups][kGroup];
+  const FewTable& table = few.tables[blockIdx.y];
   const int64_t index = blockIdx.x / static_cast<unsigned>(args.slices), begin = index * kEmbeddingTile;
   const int count = static_cast<int>(min(int64_t{kEmbeddingTile}, args.rows - begin));
-  tile.run(args.indices + begin, count);
+  tile.run(table.indices + begin, count);
 
   const int group = threadIdx.x / kGroup, place = threadIdx.x % kGroup;
   const int64_t col = (int64_t{blockIdx.x % static_cast<unsigned>(args.slices)} * kGroup + place) * kPack;
-  float* partials = args.partials + index * args.entries * args.cols + col;
+  float* partials = table.partials + index * table.entries * args.cols + col;
   const int first = group * kRun, last = min(first + kRun, count);
   const bool has_rows = first < last && col < args.cols;
   Floats sum{};
@@ -167,45 +181,56 @@ __global__ void __launch_bounds__(kFewThreads) sum_tile_kernel(const FewEntries<
     }
     sum.store(partials + entry * args.cols);
   }
-  for (int unused = group; unused < args.entries; unused += kGroups) {
+  for (int unused = group; unused < table.entries; unused += kGroups) {
     if (tile.starts[unused] == tile.starts[unused + 1]) Floats{}.store(partials + unused * args.cols);
   }
 }
 
 constexpr int kTilesThreads = 128;
 
-// dtable = scale * (the tiles' sums, in order) + beta * dtable.
+// dtable = scale * (the tiles' sums, in order) + beta * dtable, of one table (blockIdx.y).
+// A bound of blocks, as without one the compiler spares registers and loads three tiles at a time.
 template <int kPack>
-__global__ void __launch_bounds__(kTilesThreads)
-    add_tiles_kernel(const float* __restrict__ partials, int64_t tiles, int64_t size, float scale, float beta,
-                     float* __restrict__ dtable) {
+__global__ void __launch_bounds__(kTilesThreads, 8)
+    add_tiles_kernel(const __grid_constant__ FewTables few, int64_t tiles, int64_t cols) {
+  constexpr int kBatch = 8;
   using Floats = cuda::Pack<float, kPack>;
-  const int64_t i = (int64_t{blockIdx.x} * kTilesThreads + threadIdx.x) * kPack;
+  const FewTable& table = few.tables[blockIdx.y];
+  const int64_t i = (int64_t{blockIdx.x} * kTilesThreads + threadIdx.x) * kPack, size = table.entries * cols;
   if (i >= size) return;
   Floats sum{}, old{};
-  if (beta != 0) old = Floats::load(dtable + i);
-#pragma unroll 8
-  for (int64_t tile = 0; tile < tiles; ++tile) {
-    const Floats partial = Floats::load(partials + tile * size + i);
+  if (table.beta != 0) old = Floats::load(table.dtable + i);
+  for (int64_t first = 0; first < tiles; first += kBatch) {
+    Floats partials[kBatch];
 #pragma unroll
-    for (int j = 0; j < kPack; ++j) sum.values[j] += partial.values[j];
+    for (int b = 0; b < kBatch; ++b) {
+      partials[b] = first + b < tiles ? Floats::load(table.partials + (first + b) * size + i) : Floats{};
+    }
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) sum.values[j] += partials[b].values[j];
+    }
   }
 #pragma unroll
-  for (int j = 0; j < kPack; ++j) sum.values[j] = fmaf(scale, sum.values[j], beta * old.values[j]);
-  sum.store(dtable + i);
+  for (int j = 0; j < kPack; ++j) sum.values[j] = fmaf(table.scale, sum.values[j], table.beta * old.values[j]);
+  sum.store(table.dtable + i);
 }
 
 // kPack columns a thread. Four threads read 64 bytes of a row, or 32 of them single elements.
 template <class N, int kPack>
-void sum_few(cudaStream_t stream, FewEntries<N> args, float scale, float beta, float* dtable) {
+void sum_few(cudaStream_t stream, const FewTables& few, FewRows<N> args) {
   constexpr int kGroup = kPack == 1 ? cuda::kWarpSize : 4, kCols = kGroup * kPack, kJoin = kPack == 1 ? 1 : 4;
-  const int64_t tiles = (args.rows + kEmbeddingTile - 1) / kEmbeddingTile, size = args.entries * args.cols;
+  const int64_t tiles = (args.rows + kEmbeddingTile - 1) / kEmbeddingTile;
+  const auto num_tables = static_cast<unsigned>(few.count);
   args.slices = static_cast<int>((args.cols + kCols - 1) / kCols);
-  cuda::launch({static_cast<unsigned>(tiles * args.slices), kFewThreads, stream}, sum_tile_kernel<N, kPack, kGroup>,
-               args);
-  const int64_t blocks = (size / kJoin + kTilesThreads - 1) / kTilesThreads;
-  cuda::launch({static_cast<unsigned>(blocks), kTilesThreads, stream}, add_tiles_kernel<kJoin>, args.partials, tiles,
-               size, scale, beta, dtable);
+  cuda::launch({dim3(static_cast<unsigned>(tiles * args.slices), num_tables), kFewThreads, stream},
+               sum_tile_kernel<N, kPack, kGroup>, few, args);
+  int most = 0;
+  for (int i = 0; i < few.count; ++i) most = std::max(most, few.tables[i].entries);
+  const int64_t blocks = (most * args.cols / kJoin + kTilesThreads - 1) / kTilesThreads;
+  cuda::launch({dim3(static_cast<unsigned>(blocks), num_tables), kTilesThreads, stream}, add_tiles_kernel<kJoin>, few,
+               tiles, args.cols);
 }
 
 }  // namespace

@@ -247,6 +247,36 @@ TEST_P(EmbeddingTest, GradientAgreesWithTheCpu) {
   }
 }
 
+// Tables that share dy, of few entries and of many, have the bits of each alone.
+TEST_P(EmbeddingTest, TablesTogetherHaveTheBitsOfEachAlone) {
+  constexpr int64_t kRows = 5000;
+  const std::vector<int64_t> entries[] = {{65, 256}, {256, 3, 65}, {300, 65, 2}, {65, 400}, {500, 300}};
+  for (const int64_t cols : {int64_t{40}, int64_t{9}}) {
+    for (const std::vector<int64_t>& sizes : entries) {
+      const TensorView dy = upload(random_values(kRows * cols, 3, 1, dtype()), {kRows, cols}, dtype());
+      std::vector<EmbeddingGradArgs> tables;
+      for (const int64_t size : sizes) {
+        std::vector<int32_t> indices;
+        for (int64_t i = 0; i < kRows; ++i) indices.push_back(static_cast<int32_t>(i * (7919 + size) % size));
+        tables.push_back({.indices = upload(indices),
+                          .dy = dy,
+                          .dtable = upload(random_values(size * cols, 5), {size, cols}, DType::fp32),
+                          .scale = 0.5f + static_cast<float>(tables.size()),
+                          .beta = tables.empty() ? 1.0f : 0.0f});
+      }
+      std::vector<std::vector<float>> alone;
+      for (EmbeddingGradArgs args : tables) {
+        args.dtable = upload(download(args.dtable), args.dtable.shape, DType::fp32);
+        embedding_backward(ctx_, args);
+        alone.push_back(download(args.dtable));
+      }
+      embedding_backward(ctx_, tables);
+      for (size_t i = 0; i < tables.size(); ++i) expect_same_bits(download(tables[i].dtable), alone[i], "dtable");
+      ctx_.persistent.release(start_);
+    }
+  }
+}
+
 TEST_P(EmbeddingTest, OneEntryForAllRows) {
   const TensorView dy = upload(std::vector<float>(kTokens * kCols, 0.5f), {kTokens, kCols}, dtype());
   const TensorView dtable = tensor({1, kCols}, DType::fp32);
@@ -273,14 +303,20 @@ TEST_P(EmbeddingTest, BitsDoNotDependOnThreads) {
 }
 
 TEST_P(EmbeddingTest, OnPaperScratchIsAsInTheRun) {
-  embedding_backward(ctx_, backward());
+  const EmbeddingGradArgs tokens = backward();
+  const TensorView positions = tensor({kPositions, kCols}, DType::fp32);
+  const EmbeddingGradArgs tables[] = {tokens, {.indices = upload(positions_), .dy = tokens.dy, .dtable = positions}};
+  embedding_backward(ctx_, tables);
   ExecContext paper;
   paper.dry = true;
   paper.device = ctx_.device;
   const TensorView indices(nullptr, DType::int32, {kTokens}), rows(nullptr, dtype(), {kTokens, kCols});
   embedding_forward(paper, {.indices = indices, .table = TensorView(nullptr, dtype(), {kEntries, kCols}), .y = rows});
-  const TensorView dtable(nullptr, DType::fp32, {kEntries, kCols});
-  embedding_backward(paper, {.indices = indices, .dy = rows, .dtable = dtable});
+  const TensorView dtable(nullptr, DType::fp32, {kEntries, kCols}),
+      dpositions(nullptr, DType::fp32, {kPositions, kCols});
+  const EmbeddingGradArgs on_paper[] = {{.indices = indices, .dy = rows, .dtable = dtable},
+                                        {.indices = indices, .dy = rows, .dtable = dpositions}};
+  embedding_backward(paper, on_paper);
   EXPECT_EQ(paper.scratch.high_water(), ctx_.scratch.high_water());
 }
 
