@@ -27,7 +27,10 @@ struct KeyRows {
     return row * kRowBytes + (chunk ^ swizzle(row)) * 16;
   }
 };
-constexpr uint32_t kForwardBytes = 2 * KeyRows::kBytes + kWarps * kStripBytes;  // k, v, and out on its way to memory
+// Shared memory: k, v, out on its way to memory, and the step's scalars, which come with the first keys.
+constexpr uint32_t kStagesAt = 2 * KeyRows::kBytes, kScalarsAt = kStagesAt + kWarps * kStripBytes;
+constexpr uint32_t kForwardBytes = kScalarsAt + sizeof(StepScalars);
+static_assert(sizeof(StepScalars) % 16 == 0);
 
 // Column j of tile n of a group of keys is key 8 * (j / 2) + 2 * n + j % 2: lane t has keys 8t .. 8t + 7 of it.
 // Where a lane's row of an ldmatrix over two tiles lies; see LaneOffset.
@@ -195,7 +198,18 @@ __global__ void __launch_bounds__(kThreads, 3) short_forward_kernel(const Params
   extern __shared__ uint4 shared[];
   const int head = int(blockIdx.x) % p.heads, key_column = head / p.group * p.head_dim, column = head * p.head_dim;
   const Sequence seq = uniform_sequence(p, int(blockIdx.x) / p.heads);
-  const uint32_t k = cuda::shared_address(shared), v = k + KeyRows::kBytes, stage = v + KeyRows::kBytes;
+  const uint32_t k = cuda::shared_address(shared), v = k + KeyRows::kBytes, stage = k + kStagesAt;
+  const int warp = uniform(int(threadIdx.x) / 32), lane = int(threadIdx.x) % 32;
+  const auto strip_of = [&](int quarter) {
+    return quarter * kQuarter + (quarter % 2 == 0 ? warp : kWarps - 1 - warp) * kStripQueries;
+  };
+  // What the first products wait for is asked for first.
+  uint32_t q[4][4];
+  load_strip(p, seq, column, strip_of(0), q);
+  if (kDropout && threadIdx.x < sizeof(StepScalars) / 16) {
+    const auto* const from = reinterpret_cast<const uint4*>(p.scalars) + threadIdx.x;
+    cuda::copy_async<16>(k + kScalarsAt + threadIdx.x * 16, from, true);
+  }
 #pragma unroll 1
   for (int key = 0; key < kShortLen; key += kQuarter) {
     if (key < seq.k_len) {
@@ -204,24 +218,20 @@ __global__ void __launch_bounds__(kThreads, 3) short_forward_kernel(const Params
     }
     cuda::commit_copies();
   }
-  const int warp = uniform(int(threadIdx.x) / 32), lane = int(threadIdx.x) % 32;
-  const auto strip_of = [&](int quarter) {
-    return quarter * kQuarter + (quarter % 2 == 0 ? warp : kWarps - 1 - warp) * kStripQueries;
-  };
   // Strips are read when they are needed: by then they are near.
 #pragma unroll
   for (int row = int(threadIdx.x); row < kShortLen + int(threadIdx.x); row += kThreads) {
     if (row < seq.q_len) cuda::prefetch(p.q.at(seq.q_begin + row, column));
   }
-  uint32_t q[4][4];
-  load_strip(p, seq, column, strip_of(0), q);
-  const Dropout rule(p);
   const auto dropout_column = static_cast<uint32_t>(head * p.dropout_columns);
 #pragma unroll 1
   for (int quarter = 0; quarter * kQuarter < seq.q_len; ++quarter) {
     wait_for_keys(seq.keys_of({quarter * kQuarter, (quarter + 1) * kQuarter}).end);
     const int query = strip_of(quarter);
     if (query >= seq.q_len) continue;
+    const auto* const scalars =
+        reinterpret_cast<const StepScalars*>(reinterpret_cast<const char*>(shared) + kScalarsAt);
+    const Dropout rule = kDropout ? Dropout(*scalars, p.site) : Dropout(p);
     uint2 rows[2] = {};
     if constexpr (kDropout) {
 #pragma unroll

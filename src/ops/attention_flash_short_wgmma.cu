@@ -44,9 +44,9 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
   load_queries(grad, unit, at, home);
   load_keys(p, unit, at);
   const OutRows<N> first_out(p, unit, place_of(0), place_of(1));
+  if (kDropout) draw(unit);  // while all that comes
   cuda::wait_for_copies();
   __syncthreads();
-  if (kDropout) draw(unit);
   first_out.store(at, home, unit.seq.q_len, kept_share);
 
   // dk and dv, in local memory, between heads that share keys.

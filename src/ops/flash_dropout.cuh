@@ -13,6 +13,7 @@ struct Dropout : cuda::DropoutRule {
   template <class N>
   __device__ explicit Dropout(const Params<N>& p)
       : cuda::DropoutRule(p.scalars == nullptr ? cuda::DropoutRule() : cuda::DropoutRule(*p.scalars, p.site)) {}
+  __device__ Dropout(const StepScalars& scalars, uint32_t rng_site) : cuda::DropoutRule(scalars, rng_site) {}
 
   __device__ bool on() const { return threshold != 0; }
   // Bit i: whether column 8 * block + i of this row of the micro-batch is kept.

@@ -28,6 +28,7 @@ struct Params {
   float* lse;  // (H, N)
   int64_t lse_stride;
   const int32_t *cu_q, *cu_kv;
+  int dense_len;     // of every sequence, or 0: the two above say
   int heads, group;  // query heads; query heads of one key head
   int head_dim;
   float scale;
@@ -66,6 +67,7 @@ Params<cuda::Native<T>> make_params(const ExecContext& ctx, const AttentionArgs&
           .lse_stride = args.lse.row_stride,
           .cu_q = args.seq.cu_q.ptr<int32_t>(),
           .cu_kv = args.seq.cu_kv.ptr<int32_t>(),
+          .dense_len = args.seq.dense ? int(args.seq.max_len) : 0,
           .heads = int(args.heads),
           .group = int(args.heads / args.kv_heads),
           .head_dim = int(args.head_dim),
@@ -113,13 +115,19 @@ struct Sequence {
   int low, high;
 
   template <class N>
-  __device__ Sequence(const Params<N>& p, int index)
-      : q_begin(p.cu_q[index]),
-        q_len(p.cu_q[index + 1] - p.cu_q[index]),
-        k_begin(p.cu_kv[index]),
-        k_len(p.cu_kv[index + 1] - p.cu_kv[index]),
-        low(k_len - q_len - p.left),
-        high(k_len - q_len + p.right) {}
+  __device__ Sequence(const Params<N>& p, int index) {
+    if (p.dense_len > 0) {  // nothing to wait for
+      q_begin = k_begin = index * p.dense_len;
+      q_len = k_len = p.dense_len;
+    } else {
+      q_begin = p.cu_q[index];
+      q_len = p.cu_q[index + 1] - q_begin;
+      k_begin = p.cu_kv[index];
+      k_len = p.cu_kv[index + 1] - k_begin;
+    }
+    low = k_len - q_len - p.left;
+    high = k_len - q_len + p.right;
+  }
 
   // Keys that one of these queries sees, queries that one of these keys is seen by: without gaps, maybe empty.
   __device__ Range keys_of(Range queries) const {
