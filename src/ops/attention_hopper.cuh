@@ -54,7 +54,7 @@ struct Layout {
     if (threadIdx.x == 0) {
       for (int stage = 0; stage < kStages; ++stage) {
         cuda::barrier_init(full(stage), 1);
-        cuda::barrier_init(empty(stage), kConsumers * kWarpgroup / 32);
+        cuda::barrier_init(empty(stage), kConsumers * kWarpgroup / (kStats ? 1 : 32));
       }
       cuda::barrier_init(own_full(), 1);
       cuda::barrier_init_done();

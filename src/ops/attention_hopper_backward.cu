@@ -68,7 +68,6 @@ __device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, con
     } else {
       weigh_queries<false>(shared.stats(place.stage), scale_log2, key, query, s, dp);
     }
-    __syncwarp();  // all lanes have read the stats, before one of them will say so
     --diagonal_in;
     to_left<N>(s, left);
     to_left<N>(dp, dleft);
@@ -93,7 +92,7 @@ __device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, con
     cuda::wait_for_products<1>();
     cuda::hold_in_place(dk);
     cuda::hold_in_place(dv);
-    if (lane == 0) cuda::barrier_arrive(shared.empty(done));
+    cuda::barrier_arrive(shared.empty(done));  // every lane has read stats for itself
     weigh();
   }
   multiply_rows<N>(dv, left, cuda::matrix_at(shared.tile(place.stage, 1)));

@@ -22,7 +22,7 @@ namespace {
 
 using cuda::Pack;
 
-constexpr int kThreads = 256, kRowsPerBlock = kThreads / cuda::kWarpSize;
+constexpr int kThreads = 256;
 
 template <class N>
 struct LookUp {
@@ -51,38 +51,56 @@ __device__ void drop(const cuda::DropoutRule& rule, int64_t row, int64_t col, Pa
   }
 }
 
-// A warp a row.
+// kPack columns of a row: where they come from, and what becomes of them.
 template <class N, int kPack>
-__global__ void __launch_bounds__(kThreads) look_up_kernel(const LookUp<N> args) {
+struct LookedUp {
   using Vector = Pack<N, kPack>;
-  const int64_t row = int64_t{blockIdx.x} * kRowsPerBlock + threadIdx.x / cuda::kWarpSize;
-  if (row >= args.rows) return;
-  const N* entry = args.table + args.indices[row] * args.table_stride;
-  const bool positions = args.position_indices != nullptr;
-  const N* position = positions ? args.position_table + args.position_indices[row] * args.position_stride : nullptr;
-  const int64_t type_row = args.type_indices != nullptr ? args.type_indices[row] : 0;
-  const N* type = args.type_table != nullptr ? args.type_table + type_row * args.type_stride : nullptr;
-  N* y = args.y + row * args.y_stride;
+  Vector entry, position, type;
+
+  __device__ void load(const LookUp<N>& args, int64_t row, int64_t col) {
+    entry = Vector::load(args.table + args.indices[row] * args.table_stride + col);
+    if (args.position_table != nullptr) {
+      position = Vector::load(args.position_table + args.position_indices[row] * args.position_stride + col);
+    }
+    if (args.type_table != nullptr) {
+      const int64_t type_row = args.type_indices != nullptr ? args.type_indices[row] : 0;
+      type = Vector::load(args.type_table + type_row * args.type_stride + col);
+    }
+  }
+  __device__ Vector sum(const LookUp<N>& args) const {
+    const bool positions = args.position_table != nullptr, types = args.type_table != nullptr;
+    Vector to;
+    for (int i = 0; i < kPack; ++i) {
+      const float add = !types ? position[i] : __fadd_rn(positions ? position[i] : 0.0f, type[i]);
+      to.set(i, positions || types ? fmaf(args.scale, entry[i], add) : args.scale * entry[i]);
+    }
+    return to;
+  }
+};
+
+// A thread has kEach packs, far apart, whose loads do not wait for each other.
+constexpr int kEach = 2;
+
+template <class N, int kPack>
+__global__ void __launch_bounds__(kThreads) look_up_kernel(const LookUp<N> args, const unsigned packs) {
+  const unsigned packs_a_row = static_cast<unsigned>(args.cols) / kPack, threads = gridDim.x * kThreads;
+  const unsigned first = blockIdx.x * kThreads + threadIdx.x;
+  LookedUp<N, kPack> parts[kEach];
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    const unsigned pack = first + static_cast<unsigned>(i) * threads;
+    if (pack < packs) parts[i].load(args, pack / packs_a_row, pack % packs_a_row * kPack);
+  }
   cuda::DropoutRule rule;
   if (args.scalars) rule = cuda::DropoutRule(*args.scalars, args.dropout_site);
-#pragma unroll 4
-  for (int64_t col = threadIdx.x % cuda::kWarpSize * kPack; col < args.cols; col += cuda::kWarpSize * kPack) {
-    const Vector from = Vector::load(entry + col);
-    Vector to;
-    if (type != nullptr) {
-      const Vector last = Vector::load(type + col);
-      Vector add;
-      for (int i = 0; i < kPack; ++i) add.set(i, 0);
-      if (positions) add = Vector::load(position + col);
-      for (int i = 0; i < kPack; ++i) to.set(i, fmaf(args.scale, from[i], __fadd_rn(add[i], last[i])));
-    } else if (positions) {
-      const Vector add = Vector::load(position + col);
-      for (int i = 0; i < kPack; ++i) to.set(i, fmaf(args.scale, from[i], add[i]));
-    } else {
-      for (int i = 0; i < kPack; ++i) to.set(i, args.scale * from[i]);
-    }
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    const unsigned pack = first + static_cast<unsigned>(i) * threads;
+    if (pack >= packs) return;
+    const int64_t row = pack / packs_a_row, col = pack % packs_a_row * kPack;
+    Pack<N, kPack> to = parts[i].sum(args);
     if (rule.threshold > 0) drop(rule, row, col, to);
-    to.store(y + col);
+    to.store(args.y + row * args.y_stride + col);
   }
 }
 
@@ -287,9 +305,12 @@ void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args) {
   const bool aligned = cuda::rows_are_aligned<T>(args.table) && cuda::rows_are_aligned<T>(args.y) &&
                        (!positions || cuda::rows_are_aligned<T>(args.position_table)) &&
                        (!types || cuda::rows_are_aligned<T>(args.type_table));
-  const auto blocks = static_cast<unsigned>((look_up.rows + kRowsPerBlock - 1) / kRowsPerBlock);
+  const int64_t pack = aligned ? 16 / int64_t{sizeof(N)} : 1, packs = look_up.rows * (look_up.cols / pack);
+  constexpr int64_t kPerBlock = int64_t{kThreads} * kEach;
+  assert(look_up.cols % pack == 0 && packs + kPerBlock <= UINT32_MAX);
+  const auto blocks = static_cast<unsigned>((packs + kPerBlock - 1) / kPerBlock);
   const auto kernel = aligned ? look_up_kernel<N, 16 / sizeof(N)> : look_up_kernel<N, 1>;
-  cuda::launch({blocks, kThreads, cuda::stream_of(ctx)}, kernel, look_up);
+  cuda::launch({blocks, kThreads, cuda::stream_of(ctx)}, kernel, look_up, static_cast<unsigned>(packs));
 }
 
 template <Device D, class T>
