@@ -75,11 +75,6 @@ struct alignas(sizeof(N) * kCount > 16 ? 16 : sizeof(N) * kCount) Pack {
       *reinterpret_cast<Pack*>(to) = *this;
     }
   }
-  // For data that nothing reads again soon.
-  __device__ void store_streaming(N* to) const {
-    static_assert(sizeof(Pack) == 16);
-    __stcs(reinterpret_cast<int4*>(to), *reinterpret_cast<const int4*>(this));
-  }
   __device__ float operator[](int i) const { return to_float(values[i]); }
   __device__ void set(int i, float value) { values[i] = from_float<N>(value); }
 };

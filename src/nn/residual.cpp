@@ -130,18 +130,19 @@ void Block::rerun(Pass& pass, BlockSaved& saved) const {
   mlp_.forward_hidden(pass, Operand(saved.n2), saved.mlp);
 }
 
+// The gradient of a branch's output, in scratch if there is a norm on it.
+static TensorView backward_out_norm(Pass& pass, const Norm& norm, const TensorView& output, const NormStats& stats,
+                                    ParamId bias, const TensorView& dy) {
+  if (!norm.defined()) return dy;
+  const TensorView doutput = pass.scratch(dy.shape, "d branch");
+  norm.backward(pass, {.sum = output, .stats = stats, .dy = dy, .dx = doutput, .branch_bias = bias, .waits = true});
+  return doutput;
+}
+
 void Block::backward_mlp(Pass& pass, const BlockSaved& saved, const BlockRooms& rooms, StreamGrad& grad) const {
   const ArenaScope scope(pass.ctx.scratch);
-  TensorView dbranch = grad.branch;
-  if (out_norm2_.defined()) {
-    dbranch = pass.scratch(grad.dx.shape, "d mlp output");
-    out_norm2_.backward(pass, {.sum = saved.branch2,
-                               .stats = saved.branch_stats2,
-                               .dy = grad.branch,
-                               .dx = dbranch,
-                               .branch_bias = mlp_.down().bias(),
-                               .waits = true});
-  }
+  const TensorView dbranch =
+      backward_out_norm(pass, out_norm2_, saved.branch2, saved.branch_stats2, mlp_.down().bias(), grad.branch);
   const TensorView dn2 = pass.scratch(grad.dx.shape, "d norm2");
   const TensorView dgate_up = mlp_.backward(pass, saved.mlp, rooms.hidden.view, dbranch, dn2);
   // A norm's backward reads what its output is made of: it can write that again, and the weight's gradient waits for
@@ -164,16 +165,8 @@ void Block::backward_mlp(Pass& pass, const BlockSaved& saved, const BlockRooms& 
 void Block::backward_attention(Pass& pass, const BlockSaved& saved, const BlockRooms& rooms, StreamGrad& grad,
                                ParamId bias_before) const {
   const ArenaScope scope(pass.ctx.scratch);
-  TensorView dbranch = grad.branch;
-  if (out_norm1_.defined()) {
-    dbranch = pass.scratch(grad.dx.shape, "d attention output");
-    out_norm1_.backward(pass, {.sum = saved.branch1,
-                               .stats = saved.branch_stats1,
-                               .dy = grad.branch,
-                               .dx = dbranch,
-                               .branch_bias = attention_.out().bias(),
-                               .waits = true});
-  }
+  const TensorView dbranch =
+      backward_out_norm(pass, out_norm1_, saved.branch1, saved.branch_stats1, attention_.out().bias(), grad.branch);
   if (!norm1_.defined()) {
     const TensorView dqkv = attention_.backward(pass, saved.attention, dbranch, grad.dx, 1);
     return attention_.qkv().backward_weight(pass, Operand(saved.x), dqkv);

@@ -154,26 +154,12 @@ template <class N, unsigned kParts, int kCount>
 __device__ __forceinline__ void update(const Flat<N>& flat, const StepFactors& s, const GroupFactors* groups,
                                        int64_t i) {
   using Floats = cuda::Pack<float, kCount>;
-  // A whole update needs nothing of this again: gradients that wait in the L2 cache shall stay there until then.
-  constexpr bool kStreams = kParts == kAll && kCount == kVector;
-  const auto load = [](const float* from) {
-    if constexpr (kStreams)
-      return Floats::load_streaming(from);
-    else
-      return Floats::load(from);
-  };
-  const auto store = [](const Floats& values, float* to) {
-    if constexpr (kStreams)
-      values.store_streaming(to);
-    else
-      values.store(to);
-  };
   const GroupFactors group = groups[flat.block_groups[i / kSegmentPadding]];
   Floats g, m, v, w;
-  if constexpr ((kParts & (kFirst | kSecond)) != 0) g = load(flat.grads + i);
-  if constexpr ((kParts & (kFirst | kStep)) != 0) m = load(flat.m + i);
-  if constexpr ((kParts & (kSecond | kStep)) != 0) v = load(flat.v + i);
-  if constexpr ((kParts & (kStep | kCast)) != 0) w = load(flat.master + i);
+  if constexpr ((kParts & (kFirst | kSecond)) != 0) g = Floats::load(flat.grads + i);
+  if constexpr ((kParts & (kFirst | kStep)) != 0) m = Floats::load(flat.m + i);
+  if constexpr ((kParts & (kSecond | kStep)) != 0) v = Floats::load(flat.v + i);
+  if constexpr ((kParts & (kStep | kCast)) != 0) w = Floats::load(flat.master + i);
 #pragma unroll
   for (int j = 0; j < kCount; ++j) {
     const float grad = g.values[j] * s.grad_factor;
@@ -184,9 +170,9 @@ __device__ __forceinline__ void update(const Flat<N>& flat, const StepFactors& s
       w.values[j] = fmaf(-group.step, m.values[j] / scale, w.values[j] * group.shrink);
     }
   }
-  if constexpr ((kParts & kFirst) != 0) store(m, flat.m + i);
-  if constexpr ((kParts & kSecond) != 0) store(v, flat.v + i);
-  if constexpr ((kParts & kStep) != 0) store(w, flat.master + i);
+  if constexpr ((kParts & kFirst) != 0) m.store(flat.m + i);
+  if constexpr ((kParts & kSecond) != 0) v.store(flat.v + i);
+  if constexpr ((kParts & kStep) != 0) w.store(flat.master + i);
   if constexpr ((kParts & kCast) != 0) {
     if (flat.compute == nullptr) return;
     cuda::Pack<N, kCount> narrow;
