@@ -57,7 +57,12 @@ __device__ void expect_update(StepScalars& s) {
 
 // Three blocks a multiprocessor, each with all of its chunk on its way at once: a chunk is read after those before it,
 // and the update can begin with the last ones.
-constexpr int kNormThreads = 512, kNormBlocks = 3;
+constexpr int kNormThreads = 512;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int kNormBlocks = 2;  // Turing has no more threads
+#else
+constexpr int kNormBlocks = 3;
+#endif
 constexpr int kNormLoads = static_cast<int>(kNormChunk) / (kNormThreads * kVector);
 static_assert(kNormLoads * kNormThreads * kVector == kNormChunk);
 
