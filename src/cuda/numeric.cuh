@@ -61,12 +61,6 @@ struct alignas(sizeof(N) * kCount > 16 ? 16 : sizeof(N) * kCount) Pack {
   N values[kCount];
 
   __device__ static Pack load(const N* from) { return *reinterpret_cast<const Pack*>(from); }
-  // For data that nothing reads again soon.
-  __device__ static Pack load_streaming(const N* from) {
-    static_assert(sizeof(Pack) == 16);
-    const int4 bits = __ldcs(reinterpret_cast<const int4*>(from));
-    return *reinterpret_cast<const Pack*>(&bits);
-  }
   __device__ void store(N* to) const {
     if constexpr (sizeof(N) == 2 && kCount == 4) {  // the compiler takes a plain store of these apart
       const int2 bits = *reinterpret_cast<const int2*>(this);

@@ -30,8 +30,7 @@ void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved, const Te
   const NameScope scope(pass.ctx, "mlp");
   const int64_t rows = x.plain.rows();
   saved.gate_up = pass.slot(Slot::gate_up, {rows, up_.out()}, pass.weights.dtype(), "gate_up");
-  saved.hidden =
-      room.defined() ? room : pass.slot(Slot::hidden, {rows, options_.hidden}, pass.weights.dtype(), "hidden");
+  saved.hidden = pass.slot(Slot::hidden, {rows, options_.hidden}, pass.weights.dtype(), "hidden", room);
   if (joins_gelu(pass)) {
     return matmul_gelu(pass.ctx, {.a = x.plain,
                                   .b = pass.weights[up_.weight()],

@@ -39,9 +39,9 @@ struct Pass {
   WaitingGradients waiting;
 
   bool training() const { return grads != nullptr; }
-  // Memory for a slot: saved, or scratch until the caller's scope ends.
-  TensorView slot(Slot slot, const Shape& shape, DType dtype, std::string_view what) {
-    return ctx.alloc(policy.keeps(slot) ? ctx.saved : ctx.scratch, shape, dtype, what);
+  // Memory for a slot: `room` where there is one (see BlockRooms), saved, or scratch until the caller's scope ends.
+  TensorView slot(Slot slot, const Shape& shape, DType dtype, std::string_view what, const TensorView& room = {}) {
+    return room.defined() ? room : ctx.alloc(policy.keeps(slot) ? ctx.saved : ctx.scratch, shape, dtype, what);
   }
   // Memory until the caller's scope ends, in the compute dtype.
   TensorView scratch(const Shape& shape, std::string_view what) {

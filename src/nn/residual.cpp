@@ -74,7 +74,7 @@ MatmulArgs Block::forward_attention(Pass& pass, const Stream& stream, const Tens
   const TensorView& x = stream.x.plain;
   saved.x = stream.delta.defined() ? pass.slot(Slot::x, x.shape, x.dtype, "x") : x;
   if (norm1_.defined()) {
-    saved.n1 = rooms.n1.view.defined() ? rooms.n1.view : pass.slot(Slot::norm1, x.shape, x.dtype, "norm1");
+    saved.n1 = pass.slot(Slot::norm1, x.shape, x.dtype, "norm1", rooms.n1.view);
     saved.stats1 = norm1_.alloc_stats(pass, Slot::stats1, x.rows());
     norm1_.forward(pass, x, stream.delta, stream.drop, stream.delta.defined() ? saved.x : TensorView{}, saved.stats1,
                    Operand(saved.n1), stream.product);
@@ -92,7 +92,7 @@ MatmulArgs Block::forward_attention(Pass& pass, const Stream& stream, const Tens
 void Block::forward_norm2(Pass& pass, const TensorView& delta, const MatmulArgs& product, const TensorView& mid,
                           const BlockRooms& rooms, BlockSaved& saved) const {
   saved.mid = mid;
-  saved.n2 = rooms.n2.view.defined() ? rooms.n2.view : pass.slot(Slot::norm2, mid.shape, mid.dtype, "norm2");
+  saved.n2 = pass.slot(Slot::norm2, mid.shape, mid.dtype, "norm2", rooms.n2.view);
   saved.stats2 = norm2_.alloc_stats(pass, Slot::stats2, mid.rows());
   norm2_.forward(pass, saved.x, delta, drop(pass, 0), mid, saved.stats2, Operand(saved.n2), product);
 }

@@ -10,7 +10,7 @@ void Block::forward_after(Pass& pass, const TensorView& delta, const TensorView&
   const TensorView& x = saved.x;
   const MatmulArgs attended = attention_.forward(pass, Operand(x), saved.attention, delta);
   saved.mid = pass.slot(Slot::mid, x.shape, x.dtype, "mid");
-  saved.n1 = rooms.n1.view.defined() ? rooms.n1.view : pass.slot(Slot::norm1, x.shape, x.dtype, "norm1");
+  saved.n1 = pass.slot(Slot::norm1, x.shape, x.dtype, "norm1", rooms.n1.view);
   saved.stats1 = norm1_.alloc_stats(pass, Slot::stats1, x.rows());
   norm1_.forward(pass, x, delta, drop(pass, 0), saved.mid, saved.stats1, Operand(saved.n1), attended);
   mlp_.forward_hidden(pass, Operand(saved.n1), saved.mlp, rooms.hidden.view);
