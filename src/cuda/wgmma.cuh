@@ -123,7 +123,23 @@ __device__ inline void multiply_rows(float (&c)[16][4], uint64_t a, uint64_t b) 
 #endif
 }
 
-// The same for 64 rows of b, and a (64 x 16) as mma's left operand. `a` must stay as it is until the product is done.
+// The same for 64 rows of b.
+template <class N, bool kAdd>
+__device__ inline void multiply_rows(float (&c)[8][4], uint64_t a, uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GRADMILL_MULTIPLY(type, sixteen)                                                 \
+  asm volatile(                                                                          \
+      "{.reg .pred p; setp.ne.b32 p, %34, 0;"                                            \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" GRADMILL_NAMES_32 \
+      "}, %32, %33, p, 1, 1, 0, 0;}"                                                     \
+      : sixteen(c, 0), sixteen(c, 4)                                                     \
+      : "l"(a), "l"(b), "n"(int(kAdd)))
+  GRADMILL_ADD_OR_NOT
+#undef GRADMILL_MULTIPLY
+#endif
+}
+
+// And with a (64 x 16) as mma's left operand. `a` must stay as it is until the product is done.
 template <class N, bool kAdd>
 __device__ inline void multiply_rows(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL

@@ -25,65 +25,112 @@ struct Maps {
 struct Params {
   // Of each sequence, head and tile of queries: kTile times the log2-sum-exp2, then kTile times the sum of out * dout.
   const float* stats;
-  int tiles;         // of a sequence
+  int seqs, tiles;   // sequences; tiles of a sequence
   int heads, group;  // query heads; query heads of one key head
   float scale;
   bool causal;
+
+  __device__ const float* stats_of(int seq, int head, int tile) const {
+    return stats + ((int64_t(seq) * heads + head) * tiles + tile) * 2 * kTile;
+  }
 };
 
-// Shared memory: two tiles that the block owns, then kStages times two tiles (and queries' stats) that it walks over.
-template <int kStages, bool kStats>
+// A tile of keys or queries that a block owns for a while, and the steps that it walks.
+struct Item {
+  int seq, head, tile;  // of keys: head is a key head
+  int steps;
+
+  __device__ int row(const Params& p) const { return (seq * p.tiles + tile) * kTile; }
+};
+
+// A block's items: those with most steps under a causal mask come first. Blocks take one each, and then one each in
+// reverse order, so that all get about as many steps.
+template <bool kKeys>
+struct Items {
+  const Params& p;
+  int heads;
+
+  __device__ explicit Items(const Params& params) : p(params), heads(kKeys ? p.heads / p.group : p.heads) {}
+  __device__ bool has(int round) const { return index_of(round) < p.seqs * heads * p.tiles; }
+  __device__ Item operator[](int round) const {
+    const int index = index_of(round), lines = p.seqs * heads, line = index % lines, late = index / lines;
+    const int tile = kKeys ? late : p.tiles - 1 - late, seen = p.causal ? p.tiles - late : p.tiles;
+    return {line / heads, line % heads, tile, kKeys ? seen * p.group : seen};
+  }
+
+ private:
+  __device__ static int index_of(int round) {
+    const int block = int(blockIdx.x), blocks = int(gridDim.x);
+    return round * blocks + (round % 2 == 0 ? block : blocks - 1 - block);
+  }
+};
+
+inline constexpr int kStages = 4;
+
+// Shared memory: two tiles that the block owns, and again for the next item; kStages times two tiles that it walks
+// over; stats of the queries in them, owned or not.
+template <bool kKeys>
 struct Layout {
-  static constexpr uint32_t kOwn = 2 * kTileBytes, kStage = 2 * kTileBytes;
-  static constexpr uint32_t kStatsAt = kOwn + kStages * kStage;
-  static constexpr uint32_t kBarriersAt = kStatsAt + (kStats ? kStages * kStatsBytes : 0);
-  static constexpr uint32_t kBytes = kBarriersAt + (2 * kStages + 1) * 8 + 1024;  // the start is aligned by hand
+  static constexpr uint32_t kPair = 2 * kTileBytes, kRing = 2 * kPair, kStatsAt = kRing + kStages * kPair;
+  static constexpr uint32_t kBarriersAt = kStatsAt + (kKeys ? kStages : 2) * kStatsBytes;
+  static constexpr uint32_t kBytes = kBarriersAt + (2 * kStages + 4) * 8 + 1024;  // the start is aligned by hand
 
   uint32_t base;
   __device__ explicit Layout(const void* shared) : base((cuda::shared_address(shared) + 1023) & ~1023u) {}
-  __device__ uint32_t own(int i) const { return base + uint32_t(i) * kTileBytes; }
-  __device__ uint32_t tile(int stage, int i) const {
-    return base + kOwn + uint32_t(stage) * kStage + uint32_t(i) * kTileBytes;
+  __device__ uint32_t own(int buffer, int i) const {
+    return base + uint32_t(buffer) * kPair + uint32_t(i) * kTileBytes;
   }
-  __device__ uint32_t stats(int stage) const { return base + kStatsAt + uint32_t(stage) * kStatsBytes; }
+  __device__ uint32_t tile(int stage, int i) const { return own(2 + stage, i); }
+  // Of a stage of queries, or of own queries.
+  __device__ uint32_t stats(int i) const { return base + kStatsAt + uint32_t(i) * kStatsBytes; }
   __device__ uint32_t full(int stage) const { return base + kBarriersAt + uint32_t(stage) * 8; }
   __device__ uint32_t empty(int stage) const { return full(kStages + stage); }
-  __device__ uint32_t own_full() const { return full(2 * kStages); }
+  __device__ uint32_t own_full(int buffer) const { return full(2 * kStages + buffer); }
+  __device__ uint32_t own_empty(int buffer) const { return full(2 * kStages + 2 + buffer); }
 
   __device__ void init_barriers() const {
     if (threadIdx.x == 0) {
       for (int stage = 0; stage < kStages; ++stage) {
         cuda::barrier_init(full(stage), 1);
-        cuda::barrier_init(empty(stage), kConsumers * kWarpgroup / (kStats ? 1 : 32));
+        cuda::barrier_init(empty(stage), kConsumers * kWarpgroup / (kKeys ? 1 : 32));
       }
-      cuda::barrier_init(own_full(), 1);
+      for (int buffer = 0; buffer < 2; ++buffer) {
+        cuda::barrier_init(own_full(buffer), 1);
+        cuda::barrier_init(own_empty(buffer), kConsumers);
+      }
       cuda::barrier_init_done();
     }
     __syncthreads();
   }
 };
 
-// A place in the ring of stages.
-template <int kStages>
+// A place in a ring.
+template <int kPlaces>
 struct RingPlace {
   int stage = 0;
   uint32_t parity = 0;
   __device__ void advance() {
-    if (++stage < kStages) return;
+    if (++stage < kPlaces) return;
     stage = 0;
     parity ^= 1;
   }
 };
 
-using KeyLayout = Layout<3, true>;
-using QueryLayout = Layout<4, false>;
-inline constexpr int kKeyStages = 3, kQueryStages = 4;
-
 #ifdef GRADMILL_HOPPER_CODE
 
-// d = a · bᵀ over the 64 columns of both tiles.
-template <class N>
-__device__ inline void multiply_columns(float (&d)[16][4], uint64_t a, uint64_t b) {
+// The rows of a tile that a product is about: under a causal mask a warpgroup does not see a half of the diagonal.
+enum class Part : uint8_t { all, first, second };
+inline constexpr int kHalf = kTile / 2;
+__host__ __device__ constexpr int begin_of(Part part) { return part == Part::second ? kHalf : 0; }
+__host__ __device__ constexpr int rows_of(Part part) { return part == Part::all ? kTile : kHalf; }
+// 64 rows of scores: a column for each row of the part.
+template <Part kPart>
+using Scores = float[rows_of(kPart) / 8][4];
+
+// d = a · bᵀ over the 64 columns of both tiles, for a part of b's rows.
+template <class N, Part kPart>
+__device__ inline void multiply_columns(Scores<kPart>& d, uint64_t a, uint64_t b) {
+  b += begin_of(kPart) * cuda::kTileRowBytes / 16;
   cuda::begin_products();
   cuda::multiply_rows<N, false>(d, a, b);
 #pragma unroll
@@ -103,27 +150,35 @@ __device__ inline void multiply_rows(float (&d)[8][4], const uint32_t (&left)[kT
   cuda::end_products();
 }
 
-template <class N>
-__device__ inline void to_left(const float (&d)[16][4], uint32_t (&left)[kTile / 16][4]) {
+// Zeros beside the part: products that skip it would be another copy of a whole step.
+template <class N, Part kPart>
+__device__ inline void to_left(const Scores<kPart>& d, uint32_t (&left)[kTile / 16][4]) {
+  constexpr int kFirst = begin_of(kPart) / 16;
 #pragma unroll
   for (int s = 0; s < kTile / 16; ++s) {
+    const bool inside = s >= kFirst && s < kFirst + rows_of(kPart) / 16;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      left[s][i] = cuda::pack_pair<N>(d[2 * s + i / 2][i % 2 * 2], d[2 * s + i / 2][i % 2 * 2 + 1]);
+      if (inside) {
+        const float(&from)[4] = d[2 * (s - kFirst) + i / 2];
+        left[s][i] = cuda::pack_pair<N>(from[i % 2 * 2], from[i % 2 * 2 + 1]);
+      } else {
+        asm volatile("mov.u32 %0, 0;" : "=r"(left[s][i])::"memory");  // here, not while products are on their way
+      }
     }
   }
 }
 
-// scale * d (64 x 64, the warpgroup's) as 16-bit rows of a tile in shared memory; then the engine stores the tile.
+// scale * d (64 x 64, the warpgroup's) as 16-bit rows in shared memory; then the engine stores them.
 template <class N>
-__device__ inline void stage_result(const float (&d)[8][4], float scale, uint32_t tile, int first_row) {
+__device__ inline void stage_result(const float (&d)[8][4], float scale, uint32_t rows) {
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = first_row + warp * 16 + lane / 4 + half * 8;
-      const uint32_t at = tile + uint32_t(row * cuda::kTileRowBytes + (j ^ row % 8) * 16 + lane % 4 * 4);
+      const int row = warp * 16 + lane / 4 + half * 8;
+      const uint32_t at = rows + uint32_t(row * cuda::kTileRowBytes + (j ^ row % 8) * 16 + lane % 4 * 4);
       cuda::store_shared(at, cuda::pack_pair<N>(d[j][2 * half] * scale, d[j][2 * half + 1] * scale));
     }
   }
@@ -151,8 +206,49 @@ class Turns {
   int own_, other_;  // named barriers
 };
 
-// Among the consumers only.
-__device__ inline void sync_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(kConsumers * kWarpgroup) : "memory"); }
+// Of one warpgroup.
+__device__ inline void sync_warpgroup(int warpgroup) {
+  asm volatile("bar.sync %0, %1;" ::"r"(4 + warpgroup), "n"(kWarpgroup) : "memory");
+}
+
+// A warpgroup's way from one owned pair of tiles to the next. Results leave from where own rows were: until they have
+// left, nothing comes there.
+template <bool kKeys>
+class Owned {
+ public:
+  __device__ Owned(const Layout<kKeys>& shared, int warpgroup) : shared_(shared), warpgroup_(warpgroup) {}
+
+  __device__ int buffer() const { return place_.stage; }
+  // This warpgroup's rows.
+  __device__ uint32_t rows(int i) const { return shared_.own(buffer(), i) + uint32_t(warpgroup_) * kHalfTileBytes; }
+  __device__ void wait() const { cuda::barrier_wait(shared_.own_full(buffer()), place_.parity); }
+  // A while after the item has begun: the one before it has left, if there was one.
+  __device__ void release_before(bool there_was_one) const {
+    if (!there_was_one || threadIdx.x % kWarpgroup != 0) return;
+    cuda::wait_for_store_groups<0>();
+    cuda::barrier_arrive(shared_.own_empty(1 - buffer()));
+  }
+  // Around the staging of results; products that read own rows are done.
+  __device__ void begin_results() const { sync_warpgroup(warpgroup_); }
+  template <class Store>
+  __device__ void end_results(Store&& store) {
+    sync_warpgroup(warpgroup_);
+    if (threadIdx.x % kWarpgroup == 0) {
+      store();
+      cuda::commit_stores();
+    }
+    place_.advance();
+  }
+  // Shared memory must outlive the stores that read it.
+  __device__ static void finish() {
+    if (threadIdx.x % kWarpgroup == 0) cuda::wait_for_store_groups<0>();
+  }
+
+ private:
+  const Layout<kKeys>& shared_;
+  int warpgroup_;
+  RingPlace<2> place_;
+};
 
 #endif  // GRADMILL_HOPPER_CODE
 

@@ -4,7 +4,10 @@
 // queries and walks over keys: seven products instead of five, but no atomics, no fp32 accumulator in memory, nothing
 // that passes through shared memory on its way from one product to the next, and results that never depend on order.
 // A tile of 64 x 128 scores takes 256 cycles of the matrix units a product and 512 of the exponential unit: two
-// warpgroups take turns, one multiplies while the other computes weights.
+// warpgroups take turns, one multiplies while the other computes weights. Blocks stay and take one tile after the other:
+// the next one's rows come while this one's are worked on.
+#include <algorithm>
+
 #include "cuda/launch.h"
 #include "cuda/reduce.cuh"
 #include "cuda/tensor_map.h"
@@ -20,11 +23,12 @@ namespace {
 
 // Weights and their gradients of one tile: this thread's scores `s` and the products of v and dout `dp`, while `dp` is
 // still being computed. On the diagonal, keys see only queries from themselves on.
-template <bool kDiagonal>
-__device__ void weigh_queries(uint32_t stats, float scale_log2, int key, int query, float (&s)[16][4],
-                              float (&dp)[16][4]) {
+template <bool kDiagonal, Part kPart>
+__device__ void weigh_queries(uint32_t stats, float scale_log2, int key, int query, Scores<kPart>& s,
+                              Scores<kPart>& dp) {
+  query += begin_of(kPart);
 #pragma unroll
-  for (int j = 0; j < kTile / 8; ++j) {
+  for (int j = 0; j < rows_of(kPart) / 8; ++j) {
     const float2 lse = cuda::load_shared_pair(stats + uint32_t(8 * j + query) * 4);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
@@ -37,7 +41,7 @@ __device__ void weigh_queries(uint32_t stats, float scale_log2, int key, int que
   cuda::wait_for_products<0>();
   cuda::hold_in_place(dp);
 #pragma unroll
-  for (int j = 0; j < kTile / 8; ++j) {
+  for (int j = 0; j < rows_of(kPart) / 8; ++j) {
     const float2 delta = cuda::load_shared_pair(stats + uint32_t(kTile + 8 * j + query) * 4);
 #pragma unroll
     for (int e = 0; e < 4; ++e) dp[j][e] = s[j][e] * (dp[j][e] - (e % 2 ? delta.y : delta.x));
@@ -45,77 +49,94 @@ __device__ void weigh_queries(uint32_t stats, float scale_log2, int key, int que
 }
 
 template <class N>
-__device__ void walk_over_queries(const KeyLayout& shared, const Maps& maps, const Params& p, int kv_head, int row,
-                                  int tile, int steps, int steps_a_head) {
+__device__ void walk_over_queries(const Layout<true>& shared, const Maps& maps, const Params& p) {
   const int warpgroup = own_warpgroup(), lane = int(threadIdx.x) % 32;
   // This thread's first key and query of a tile; more keys follow at + 8, queries at + 1 and every + 8.
   const int key = warpgroup * 64 + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, query = lane % 4 * 2;
-  const uint64_t k = cuda::matrix_at(shared.own(0) + warpgroup * kHalfTileBytes);
-  const uint64_t v = cuda::matrix_at(shared.own(1) + warpgroup * kHalfTileBytes);
   const float scale_log2 = p.scale * flash::kLog2E;
-  float s[16][4], dp[16][4], dk[8][4] = {}, dv[8][4] = {};
-  uint32_t left[kTile / 16][4], dleft[kTile / 16][4];
-  RingPlace<kKeyStages> place;
-  int diagonal_in = p.causal ? 0 : steps;  // steps until a tile on the diagonal comes
-  // The part of a step before its products with queries and dout; its scores have been started.
-  const auto weigh = [&] {
-    multiply_columns<N>(dp, v, cuda::matrix_at(shared.tile(place.stage, 1)));
-    cuda::wait_for_products<1>();
-    cuda::hold_in_place(s);
-    if (diagonal_in == 0) {
-      weigh_queries<true>(shared.stats(place.stage), scale_log2, key, query, s, dp);
-      diagonal_in = steps_a_head;
-    } else {
-      weigh_queries<false>(shared.stats(place.stage), scale_log2, key, query, s, dp);
-    }
-    --diagonal_in;
-    to_left<N>(s, left);
-    to_left<N>(dp, dleft);
-  };
   const Turns turns(warpgroup);
-  cuda::barrier_wait(shared.own_full(), 0);
-  cuda::barrier_wait(shared.full(0), 0);
-  turns.wait();
-  multiply_columns<N>(s, k, cuda::matrix_at(shared.tile(0, 0)));
-  turns.pass_on();
-  weigh();
+  const Items<true> items(p);
+  Owned<true> owned(shared, warpgroup);
+  RingPlace<kStages> place;
 #pragma unroll 1
-  for (int step = 1; step < steps; ++step) {
-    const int done = place.stage;
+  for (int round = 0; items.has(round); ++round) {
+    const uint64_t k = cuda::matrix_at(owned.rows(0)), v = cuda::matrix_at(owned.rows(1));
+    float dk[8][4] = {}, dv[8][4] = {};
+    uint32_t left[kTile / 16][4], dleft[kTile / 16][4];
+    const auto add_gradients = [&](int stage) {
+      multiply_rows<N>(dv, left, cuda::matrix_at(shared.tile(stage, 1)));
+      multiply_rows<N>(dk, dleft, cuda::matrix_at(shared.tile(stage, 0)));
+    };
+    const auto release = [&](int stage) {
+      cuda::hold_in_place(dk);
+      cuda::hold_in_place(dv);
+      cuda::barrier_arrive(shared.empty(stage));  // every lane has read stats for itself
+    };
+    // A step, but for its products with queries and dout; kFirst: there was none whose products are still to do.
+    const auto step = [&]<bool kFirst, bool kDiagonal, Part kPart>() {
+      Scores<kPart> s, dp;
+      const int done = place.stage;
+      if constexpr (!kFirst) place.advance();
+      cuda::barrier_wait(shared.full(place.stage), place.parity);
+      turns.wait();
+      if constexpr (!kFirst) add_gradients(done);
+      multiply_columns<N, kPart>(s, k, cuda::matrix_at(shared.tile(place.stage, 0)));
+      turns.pass_on();
+      if constexpr (!kFirst) {
+        cuda::wait_for_products<1>();
+        release(done);
+      }
+      multiply_columns<N, kPart>(dp, v, cuda::matrix_at(shared.tile(place.stage, 1)));
+      cuda::wait_for_products<1>();
+      cuda::hold_in_place(s);
+      weigh_queries<kDiagonal, kPart>(shared.stats(place.stage), scale_log2, key, query, s, dp);
+      to_left<N, kPart>(s, left);
+      to_left<N, kPart>(dp, dleft);
+    };
+    // The tiles of a head begin with the one on the diagonal.
+    owned.wait();
+    if (!p.causal) {
+      step.template operator()<true, false, Part::all>();
+    } else if (warpgroup == 1) {  // there the second half of the keys sees the second half of the queries
+      step.template operator()<true, true, Part::second>();
+    } else {
+      step.template operator()<true, true, Part::all>();
+    }
+    owned.release_before(round > 0);
+    const int steps = items[round].steps, steps_a_head = steps / p.group;
+    int next_diagonal = p.causal ? steps_a_head : steps;
+#pragma unroll 1
+    for (int i = 1; i < steps; ++i) {
+      if (i == next_diagonal) {
+        step.template operator()<false, true, Part::all>();  // in halves it would want too many registers
+        next_diagonal += steps_a_head;
+      } else {
+        step.template operator()<false, false, Part::all>();
+      }
+    }
+    add_gradients(place.stage);
+    cuda::wait_for_products<0>();
+    release(place.stage);
     place.advance();
-    cuda::barrier_wait(shared.full(place.stage), place.parity);
-    turns.wait();
-    multiply_rows<N>(dv, left, cuda::matrix_at(shared.tile(done, 1)));
-    multiply_rows<N>(dk, dleft, cuda::matrix_at(shared.tile(done, 0)));
-    multiply_columns<N>(s, k, cuda::matrix_at(shared.tile(place.stage, 0)));
-    turns.pass_on();
-    cuda::wait_for_products<1>();
-    cuda::hold_in_place(dk);
-    cuda::hold_in_place(dv);
-    cuda::barrier_arrive(shared.empty(done));  // every lane has read stats for itself
-    weigh();
+    owned.begin_results();
+    stage_result<N>(dk, p.scale, owned.rows(0));
+    stage_result<N>(dv, 1, owned.rows(1));
+    owned.end_results([&] {
+      const Item item = items[round];
+      const int row = item.row(p) + warpgroup * kHalf, column = item.head * kHeadDim;
+      cuda::store_tile(maps.dk, column, row, owned.rows(0));
+      cuda::store_tile(maps.dv, column, row, owned.rows(1));
+    });
   }
-  multiply_rows<N>(dv, left, cuda::matrix_at(shared.tile(place.stage, 1)));
-  multiply_rows<N>(dk, dleft, cuda::matrix_at(shared.tile(place.stage, 0)));
-  cuda::wait_for_products<0>();
-  cuda::hold_in_place(dk);
-  cuda::hold_in_place(dv);
-  sync_consumers();  // no product reads keys or values any more
-  stage_result<N>(dk, p.scale, shared.own(0), warpgroup * 64);
-  stage_result<N>(dv, 1, shared.own(1), warpgroup * 64);
-  sync_consumers();
-  if (threadIdx.x == 0) {
-    cuda::store_tile(maps.dk, kv_head * kHeadDim, row + tile * kTile, shared.own(0));
-    cuda::store_tile(maps.dv, kv_head * kHeadDim, row + tile * kTile, shared.own(1));
-    cuda::wait_for_stores();
-  }
+  owned.finish();
 }
 
-template <bool kDiagonal>
+template <bool kDiagonal, Part kPart>
 __device__ void weigh_keys(float scale_log2, int query, int key, const float (&lse)[2], const float (&delta)[2],
-                           float (&s)[16][4], float (&dp)[16][4]) {
+                           Scores<kPart>& s, Scores<kPart>& dp) {
+  key += begin_of(kPart);
 #pragma unroll
-  for (int i = 0; i < 64; ++i) {
+  for (int i = 0; i < rows_of(kPart) / 2; ++i) {
     const bool hidden = kDiagonal && 8 * (i / 4) + key + i % 2 > query + i / 2 % 2 * 8;
     float& score = s[i / 4][i % 4];
     const float weight = cuda::exp2_fast(fmaf(score, scale_log2, -lse[i / 2 % 2]));
@@ -125,147 +146,155 @@ __device__ void weigh_keys(float scale_log2, int query, int key, const float (&l
   cuda::wait_for_products<0>();
   cuda::hold_in_place(dp);
 #pragma unroll
-  for (int i = 0; i < 64; ++i) s[i / 4][i % 4] *= dp[i / 4][i % 4] - delta[i / 2 % 2];
+  for (int i = 0; i < rows_of(kPart) / 2; ++i) s[i / 4][i % 4] *= dp[i / 4][i % 4] - delta[i / 2 % 2];
 }
 
 template <class N>
-__device__ void walk_over_keys(const QueryLayout& shared, const Maps& maps, const Params& p, int head, int row,
-                               int tile, int steps, const float* stats) {
+__device__ void walk_over_keys(const Layout<false>& shared, const Maps& maps, const Params& p) {
   const int warpgroup = own_warpgroup(), lane = int(threadIdx.x) % 32;
   const int query = warpgroup * 64 + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, key = lane % 4 * 2;
-  const float lse[2] = {stats[query], stats[query + 8]}, delta[2] = {stats[kTile + query], stats[kTile + query + 8]};
-  const uint64_t q = cuda::matrix_at(shared.own(0) + warpgroup * kHalfTileBytes);
-  const uint64_t dout = cuda::matrix_at(shared.own(1) + warpgroup * kHalfTileBytes);
   const float scale_log2 = p.scale * flash::kLog2E;
-  float s[16][4], dp[16][4], dq[8][4] = {};
-  uint32_t left[kTile / 16][4];
-  RingPlace<kQueryStages> place;
   const Turns turns(warpgroup);
-  // The part of a step before its product with keys; its two products have been started.
-  const auto weigh = [&](bool diagonal) {
-    if (diagonal) {
-      weigh_keys<true>(scale_log2, query, key, lse, delta, s, dp);
-    } else {
-      weigh_keys<false>(scale_log2, query, key, lse, delta, s, dp);
-    }
-    to_left<N>(s, left);
-  };
-  const auto start = [&] {
-    multiply_columns<N>(s, q, cuda::matrix_at(shared.tile(place.stage, 0)));
-    multiply_columns<N>(dp, dout, cuda::matrix_at(shared.tile(place.stage, 1)));
-    turns.pass_on();
-    cuda::wait_for_products<1>();
-    cuda::hold_in_place(s);
-  };
-  cuda::barrier_wait(shared.own_full(), 0);
-  cuda::barrier_wait(shared.full(0), 0);
-  turns.wait();
-  start();
-  weigh(p.causal && steps == 1);
+  const Items<false> items(p);
+  Owned<false> owned(shared, warpgroup);
+  RingPlace<kStages> place;
 #pragma unroll 1
-  for (int step = 1; step < steps; ++step) {
-    const int done = place.stage;
+  for (int round = 0; items.has(round); ++round) {
+    const uint64_t q = cuda::matrix_at(owned.rows(0)), dout = cuda::matrix_at(owned.rows(1));
+    owned.wait();
+    const uint32_t stats = shared.stats(owned.buffer()) + uint32_t(query) * 4;
+    const float lse[2] = {cuda::load_shared_float(stats), cuda::load_shared_float(stats + 8 * 4)};
+    const float delta[2] = {cuda::load_shared_float(stats + kTile * 4),
+                            cuda::load_shared_float(stats + (kTile + 8) * 4)};
+    float dq[8][4] = {};
+    uint32_t left[kTile / 16][4];
+    const auto release = [&](int stage) {
+      cuda::hold_in_place(dq);
+      if (lane == 0) cuda::barrier_arrive(shared.empty(stage));
+    };
+    // A step, but for its product with keys; kFirst: there was none whose product is still to do.
+    const auto step = [&]<bool kFirst, bool kDiagonal, Part kPart>() {
+      Scores<kPart> s, dp;
+      const int done = place.stage;
+      if constexpr (!kFirst) place.advance();
+      cuda::barrier_wait(shared.full(place.stage), place.parity);
+      turns.wait();
+      if constexpr (!kFirst) multiply_rows<N>(dq, left, cuda::matrix_at(shared.tile(done, 0)));
+      multiply_columns<N, kPart>(s, q, cuda::matrix_at(shared.tile(place.stage, 0)));
+      multiply_columns<N, kPart>(dp, dout, cuda::matrix_at(shared.tile(place.stage, 1)));
+      turns.pass_on();
+      cuda::wait_for_products<1>();
+      cuda::hold_in_place(s);
+      if constexpr (!kFirst) release(done);
+      weigh_keys<kDiagonal, kPart>(scale_log2, query, key, lse, delta, s, dp);
+      to_left<N, kPart>(s, left);
+    };
+    if (!p.causal) {
+      step.template operator()<true, false, Part::all>();
+    } else if (warpgroup == 0) {  // on the diagonal the first half of the queries sees the first half of the keys
+      step.template operator()<true, true, Part::first>();
+    } else {
+      step.template operator()<true, true, Part::all>();
+    }
+    owned.release_before(round > 0);
+    const int steps = items[round].steps;
+#pragma unroll 1
+    for (int i = 1; i < steps; ++i) step.template operator()<false, false, Part::all>();
+    multiply_rows<N>(dq, left, cuda::matrix_at(shared.tile(place.stage, 0)));
+    cuda::wait_for_products<0>();
+    release(place.stage);
     place.advance();
-    cuda::barrier_wait(shared.full(place.stage), place.parity);
-    turns.wait();
-    multiply_rows<N>(dq, left, cuda::matrix_at(shared.tile(done, 0)));
-    start();
-    cuda::hold_in_place(dq);
-    if (lane == 0) cuda::barrier_arrive(shared.empty(done));
-    weigh(p.causal && step + 1 == steps);
+    owned.begin_results();
+    stage_result<N>(dq, p.scale, owned.rows(0));
+    owned.end_results([&] {
+      const Item item = items[round];
+      cuda::store_tile(maps.dq, item.head * kHeadDim, item.row(p) + warpgroup * kHalf, owned.rows(0));
+    });
   }
-  multiply_rows<N>(dq, left, cuda::matrix_at(shared.tile(place.stage, 0)));
-  cuda::wait_for_products<0>();
-  cuda::hold_in_place(dq);
-  sync_consumers();
-  stage_result<N>(dq, p.scale, shared.own(0), warpgroup * 64);
-  sync_consumers();
-  if (threadIdx.x == 0) {
-    cuda::store_tile(maps.dq, head * kHeadDim, row + tile * kTile, shared.own(0));
-    cuda::wait_for_stores();
-  }
+  owned.finish();
 }
 
 // The producer's part: one thread starts all copies.
-__device__ void bring_queries(const KeyLayout& shared, const Maps& maps, const Params& p, int seq, int kv_head, int row,
-                              int tile, int first, int steps) {
-  cuda::barrier_expect(shared.own_full(), 2 * kTileBytes);
-  cuda::copy_tile(shared.own(0), maps.k, kv_head * kHeadDim, row + tile * kTile, shared.own_full());
-  cuda::copy_tile(shared.own(1), maps.v, kv_head * kHeadDim, row + tile * kTile, shared.own_full());
-  RingPlace<kKeyStages> place;
-  int head = kv_head * p.group, query_tile = first;
-  for (int step = 0; step < steps; ++step) {
-    if (step >= kKeyStages) cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);
-    const uint32_t full = shared.full(place.stage);
-    cuda::barrier_expect(full, 2 * kTileBytes + kStatsBytes);
-    cuda::copy_tile(shared.tile(place.stage, 0), maps.q, head * kHeadDim, row + query_tile * kTile, full);
-    cuda::copy_tile(shared.tile(place.stage, 1), maps.dout, head * kHeadDim, row + query_tile * kTile, full);
-    const int64_t stats = (int64_t(seq) * p.heads + head) * p.tiles + query_tile;
-    cuda::copy_bytes(shared.stats(place.stage), p.stats + stats * 2 * kTile, kStatsBytes, full);
-    place.advance();
-    if (++query_tile < p.tiles) continue;
-    query_tile = first;
-    ++head;
+template <bool kKeys>
+__device__ void bring_own(const Layout<kKeys>& shared, const Maps& maps, const Params& p, const Item& item,
+                          const RingPlace<2>& own) {
+  const uint32_t full = shared.own_full(own.stage);
+  const int row = item.row(p), column = item.head * kHeadDim;
+  cuda::barrier_wait(shared.own_empty(own.stage), own.parity ^ 1);  // at once in the first round
+  cuda::barrier_expect(full, 2 * kTileBytes + (kKeys ? 0 : kStatsBytes));
+  cuda::copy_tile(shared.own(own.stage, 0), kKeys ? maps.k : maps.q, column, row, full);
+  cuda::copy_tile(shared.own(own.stage, 1), kKeys ? maps.v : maps.dout, column, row, full);
+  if (!kKeys) cuda::copy_bytes(shared.stats(own.stage), p.stats_of(item.seq, item.head, item.tile), kStatsBytes, full);
+}
+
+__device__ void bring_queries(const Layout<true>& shared, const Maps& maps, const Params& p) {
+  const Items<true> items(p);
+  RingPlace<kStages> place;
+  RingPlace<2> own;
+  for (int round = 0; items.has(round); ++round, own.advance()) {
+    const Item item = items[round];
+    bring_own(shared, maps, p, item, own);
+    const int first = p.causal ? item.tile : 0;
+    int head = item.head * p.group, tile = first;
+    for (int step = 0; step < item.steps; ++step, place.advance()) {
+      const uint32_t full = shared.full(place.stage);
+      const int row = (item.seq * p.tiles + tile) * kTile;
+      cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);
+      cuda::barrier_expect(full, 2 * kTileBytes + kStatsBytes);
+      cuda::copy_tile(shared.tile(place.stage, 0), maps.q, head * kHeadDim, row, full);
+      cuda::copy_tile(shared.tile(place.stage, 1), maps.dout, head * kHeadDim, row, full);
+      cuda::copy_bytes(shared.stats(place.stage), p.stats_of(item.seq, head, tile), kStatsBytes, full);
+      if (++tile < p.tiles) continue;
+      tile = first;
+      ++head;
+    }
   }
 }
 
-__device__ void bring_keys(const QueryLayout& shared, const Maps& maps, int head, int kv_head, int row, int tile,
-                           int steps) {
-  cuda::barrier_expect(shared.own_full(), 2 * kTileBytes);
-  cuda::copy_tile(shared.own(0), maps.q, head * kHeadDim, row + tile * kTile, shared.own_full());
-  cuda::copy_tile(shared.own(1), maps.dout, head * kHeadDim, row + tile * kTile, shared.own_full());
-  RingPlace<kQueryStages> place;
-  for (int step = 0; step < steps; ++step) {
-    if (step >= kQueryStages) cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);
-    const uint32_t full = shared.full(place.stage);
-    cuda::barrier_expect(full, 2 * kTileBytes);
-    cuda::copy_tile(shared.tile(place.stage, 0), maps.k, kv_head * kHeadDim, row + step * kTile, full);
-    cuda::copy_tile(shared.tile(place.stage, 1), maps.v, kv_head * kHeadDim, row + step * kTile, full);
-    place.advance();
+__device__ void bring_keys(const Layout<false>& shared, const Maps& maps, const Params& p) {
+  const Items<false> items(p);
+  RingPlace<kStages> place;
+  RingPlace<2> own;
+  for (int round = 0; items.has(round); ++round, own.advance()) {
+    const Item item = items[round];
+    bring_own(shared, maps, p, item, own);
+    const int column = item.head / p.group * kHeadDim;
+    // From the last tile, which may be on the diagonal, to the first.
+    for (int tile = item.steps - 1; tile >= 0; --tile, place.advance()) {
+      const uint32_t full = shared.full(place.stage);
+      const int row = (item.seq * p.tiles + tile) * kTile;
+      cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);
+      cuda::barrier_expect(full, 2 * kTileBytes);
+      cuda::copy_tile(shared.tile(place.stage, 0), maps.k, column, row, full);
+      cuda::copy_tile(shared.tile(place.stage, 1), maps.v, column, row, full);
+    }
   }
 }
 
 #endif  // GRADMILL_HOPPER_CODE
 
-template <class N>
-__global__ void __launch_bounds__(kThreads, 1) key_kernel(const __grid_constant__ Maps maps, const Params p) {
+template <class N, bool kKeys>
+__global__ void __launch_bounds__(kThreads, 1)
+    gradient_kernel(const __grid_constant__ Maps maps, const __grid_constant__ Params p) {
 #ifdef GRADMILL_HOPPER_CODE
   extern __shared__ uint4 memory[];
-  const KeyLayout shared(memory);
-  const int kv_heads = p.heads / p.group, kv_head = int(blockIdx.x) % kv_heads, seq = int(blockIdx.x) / kv_heads;
-  const int tile = int(blockIdx.y);  // early keys are seen most under a causal mask
-  const int row = seq * p.tiles * kTile, first = p.causal ? tile : 0, tiles = p.tiles - first;
+  const Layout<kKeys> shared(memory);
   shared.init_barriers();
   if (threadIdx.x >= kConsumers * kWarpgroup) {
     cuda::give_registers<kProducerRegisters>();
-    if (threadIdx.x == kConsumers * kWarpgroup) {
-      bring_queries(shared, maps, p, seq, kv_head, row, tile, first, tiles * p.group);
+    if (threadIdx.x != kConsumers * kWarpgroup) return;
+    if constexpr (kKeys) {
+      bring_queries(shared, maps, p);
+    } else {
+      bring_keys(shared, maps, p);
     }
   } else {
     cuda::take_registers<kConsumerRegisters>();
-    walk_over_queries<N>(shared, maps, p, kv_head, row, tile, tiles * p.group, tiles);
-  }
-#else
-  __trap();
-#endif
-}
-
-template <class N>
-__global__ void __launch_bounds__(kThreads, 1) query_kernel(const __grid_constant__ Maps maps, const Params p) {
-#ifdef GRADMILL_HOPPER_CODE
-  extern __shared__ uint4 memory[];
-  const QueryLayout shared(memory);
-  const int head = int(blockIdx.x) % p.heads, seq = int(blockIdx.x) / p.heads, kv_head = head / p.group;
-  const int tile = int(gridDim.y - 1 - blockIdx.y);
-  const int row = seq * p.tiles * kTile, steps = p.causal ? tile + 1 : p.tiles;
-  shared.init_barriers();
-  if (threadIdx.x >= kConsumers * kWarpgroup) {
-    cuda::give_registers<kProducerRegisters>();
-    if (threadIdx.x == kConsumers * kWarpgroup) bring_keys(shared, maps, head, kv_head, row, tile, steps);
-  } else {
-    cuda::take_registers<kConsumerRegisters>();
-    const int64_t stats = (int64_t(seq) * p.heads + head) * p.tiles + tile;
-    walk_over_keys<N>(shared, maps, p, head, row, tile, steps, p.stats + stats * 2 * kTile);
+    if constexpr (kKeys) {
+      walk_over_queries<N>(shared, maps, p);
+    } else {
+      walk_over_keys<N>(shared, maps, p);
+    }
   }
 #else
   __trap();
@@ -332,20 +361,24 @@ void hopper_backward(ExecContext& ctx, const AttentionGradArgs& args, const LseO
   using N = cuda::Native<T>;
   const AttentionArgs& forward = args.forward;
   launch_stats<T>(ctx, args, lse, scratch);
-  const auto map = [](const TensorView& view) { return cuda::map_tiles(view, kTile); };
-  const Maps maps{map(forward.q), map(forward.k), map(forward.v), map(args.dout),
-                  map(args.dq),   map(args.dk),   map(args.dv)};
+  const auto read = [](const TensorView& view) { return cuda::map_tiles(view, kTile); };
+  const auto write = [](const TensorView& view) { return cuda::map_tiles(view, kHalf); };
+  const Maps maps{read(forward.q), read(forward.k), read(forward.v), read(args.dout),
+                  write(args.dq),  write(args.dk),  write(args.dv)};
   const Params p{.stats = scratch.ptr<float>(),
+                 .seqs = int(forward.seq.max_seqs),
                  .tiles = int(forward.seq.max_len / kTile),
                  .heads = int(forward.heads),
                  .group = int(forward.heads / forward.kv_heads),
                  .scale = forward.scale,
                  .causal = forward.mask.right == 0};
-  const auto seqs = static_cast<unsigned>(forward.seq.max_seqs), tiles = static_cast<unsigned>(p.tiles);
-  cuda::launch({dim3(seqs * unsigned(forward.kv_heads), tiles), kThreads, cuda::stream_of(ctx), KeyLayout::kBytes},
-               key_kernel<N>, maps, p);
-  cuda::launch({dim3(seqs * unsigned(forward.heads), tiles), kThreads, cuda::stream_of(ctx), QueryLayout::kBytes},
-               query_kernel<N>, maps, p);
+  const auto start = [&]<bool kKeys>(int64_t heads) {
+    const int64_t blocks = std::min<int64_t>(p.seqs * heads * p.tiles, ctx.cuda->num_units());
+    cuda::launch({dim3(unsigned(blocks)), kThreads, cuda::stream_of(ctx), Layout<kKeys>::kBytes},
+                 gradient_kernel<N, kKeys>, maps, p);
+  };
+  start.template operator()<true>(forward.kv_heads);
+  start.template operator()<false>(forward.heads);
 }
 
 template void hopper_backward<Bf16>(ExecContext&, const AttentionGradArgs&, const LseOrder&, const TensorView&);
