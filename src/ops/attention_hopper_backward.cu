@@ -4,8 +4,8 @@
 // queries and walks over keys: seven products instead of five, but no atomics, no fp32 accumulator in memory, nothing
 // that passes through shared memory on its way from one product to the next, and results that never depend on order.
 // A tile of 64 x 128 scores takes 256 cycles of the matrix units a product and 512 of the exponential unit: two
-// warpgroups take turns, one multiplies while the other computes weights. Blocks stay and take one tile after the other:
-// the next one's rows come while this one's are worked on.
+// warpgroups take turns, one multiplies while the other computes weights. Blocks stay and take one tile after the
+// other: the next one's rows come while this one's are worked on.
 #include <algorithm>
 
 #include "cuda/launch.h"
