@@ -75,6 +75,9 @@ AttentionChoice choose(ExecContext& ctx, const AttentionArgs& args) {
       if (math_supports(args)) return {AttentionBackend::math, ""};
       return {AttentionBackend::flash, "the naive one wants sequences of equal length and no dropout"};
     case AttentionBackend::automatic:
+      // Faster than cuDNN's where there are some, and deterministic.
+      if (hopper_supports(ctx, args)) return {AttentionBackend::flash, ""};
+      break;
     case AttentionBackend::cudnn:
       break;
   }
@@ -157,29 +160,27 @@ void cudnn_backward(ExecContext& ctx, const AttentionGradArgs& args, const Tenso
   clear_padding(ctx, args.forward.seq, {args.dq, args.dk, args.dv});
 }
 
-// Our own backward is faster than cuDNN's where there is one, and deterministic.
-bool takes_hopper_backward(ExecContext& ctx, const AttentionGradArgs& args) {
-  return ctx.kernels.attention != AttentionBackend::cudnn && hopper_supports(ctx, args.forward) &&
-         ctx.cuda->sdpa().takes_dense(args.forward.seq.max_len);
-}
-
-// cuDNN keeps a sequence's heads together, our kernels a head's sequences.
-LseOrder lse_order(AttentionBackend forward, const AttentionArgs& args) {
-  const int64_t len = args.seq.max_len;
-  if (forward == AttentionBackend::cudnn) return {.seq_stride = args.heads * len, .head_stride = len};
-  return {.seq_stride = len, .head_stride = args.lse.row_stride};
+// Of our own kernels, in fp32 elements.
+int64_t own_scratch(const ExecContext& ctx, const AttentionGradArgs& args) {
+  return hopper_supports(ctx, args.forward) ? hopper_backward_scratch(args) : flash_backward_scratch(args);
 }
 
 template <class T>
-void own_hopper_backward(ExecContext& ctx, const AttentionGradArgs& args, AttentionBackend forward,
-                         const TensorView& workspace) {
-  const TensorView scratch(workspace.data, DType::fp32, {hopper_backward_scratch(args)});
-  hopper_backward<T>(ctx, args, lse_order(forward, args.forward), scratch);
+void own_forward(ExecContext& ctx, const AttentionArgs& args) {
+  if constexpr (!std::is_same_v<T, float>) {
+    if (hopper_supports(ctx, args)) return hopper_forward<T>(ctx, args);
+  }
+  flash_forward<T>(ctx, args);
 }
 
-TensorView flash_scratch(const AttentionGradArgs& args, const TensorView& workspace) {
-  const int64_t count = flash_backward_scratch(args);
-  return count == 0 ? TensorView() : TensorView(workspace.data, DType::fp32, {count});
+template <class T>
+void own_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& workspace) {
+  const int64_t count = own_scratch(ctx, args);
+  const TensorView scratch = count == 0 ? TensorView() : TensorView(workspace.data, DType::fp32, {count});
+  if constexpr (!std::is_same_v<T, float>) {
+    if (hopper_supports(ctx, args.forward)) return hopper_backward<T>(ctx, args, scratch);
+  }
+  flash_backward<T>(ctx, args, scratch);
 }
 
 }  // namespace
@@ -206,23 +207,19 @@ int64_t attention_workspace(ExecContext& ctx, const AttentionArgs& args) {
 }
 
 int64_t attention_workspace(ExecContext& ctx, const AttentionGradArgs& args) {
-  const AttentionBackend backend = choose_attention(ctx, args.forward).backend;
-  if (backend != AttentionBackend::math && takes_hopper_backward(ctx, args)) {
-    return hopper_backward_scratch(args) * static_cast<int64_t>(sizeof(float));
-  }
-  switch (backend) {
+  switch (choose_attention(ctx, args.forward).backend) {
     case AttentionBackend::cudnn:
       return cudnn_workspace(ctx, backward_problem(ctx, args), true);
     case AttentionBackend::math:
       return math_workspace(args.forward, true);
     default:
-      return flash_backward_scratch(args) * static_cast<int64_t>(sizeof(float));
+      return own_scratch(ctx, args) * static_cast<int64_t>(sizeof(float));
   }
 }
 
 bool attention_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args) {
   const bool flash = choose_attention(ctx, args.forward).backend == AttentionBackend::flash;
-  return flash && !takes_hopper_backward(ctx, args) && flash_backward_can_overwrite(ctx, args);
+  return flash && !hopper_supports(ctx, args.forward) && flash_backward_can_overwrite(ctx, args);
 }
 
 template <Device D, class T>
@@ -233,25 +230,19 @@ void attention_forward(ExecContext& ctx, const AttentionArgs& args, const Tensor
     case AttentionBackend::math:
       return math_forward<T>(ctx, args, workspace);
     default:
-      return flash_forward<T>(ctx, args);
+      return own_forward<T>(ctx, args);
   }
 }
 
 template <Device D, class T>
 void attention_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& workspace) {
-  const AttentionBackend backend = choose_attention(ctx, args.forward).backend;
-  if constexpr (!std::is_same_v<T, float>) {
-    if (backend != AttentionBackend::math && takes_hopper_backward(ctx, args)) {
-      return own_hopper_backward<T>(ctx, args, backend, workspace);
-    }
-  }
-  switch (backend) {
+  switch (choose_attention(ctx, args.forward).backend) {
     case AttentionBackend::cudnn:
       return cudnn_backward(ctx, args, workspace);
     case AttentionBackend::math:
       return math_backward<T>(ctx, args, workspace);
     default:
-      return flash_backward<T>(ctx, args, flash_scratch(args, workspace));
+      return own_backward<T>(ctx, args, workspace);
   }
 }
 

@@ -6,11 +6,12 @@
 #include "cuda/mma.cuh"
 #include "cuda/tile_copy.cuh"
 #include "cuda/wgmma.cuh"
+#include "ops/attention.h"
 
 namespace gradmill {
 namespace hopper {
 
-inline constexpr int kHeadDim = 64, kTile = 128, kWarpgroup = 128;
+inline constexpr int kHeadDim = 64, kTile = 128, kHalf = kTile / 2, kWarpgroup = 128;
 inline constexpr int kConsumers = 2, kThreads = (kConsumers + 1) * kWarpgroup;  // one warpgroup starts copies
 inline constexpr uint32_t kTileBytes = kTile * cuda::kTileRowBytes, kHalfTileBytes = kTileBytes / 2;
 inline constexpr uint32_t kStatsBytes = 2 * kTile * sizeof(float);
@@ -18,8 +19,9 @@ inline constexpr uint32_t kStatsBytes = 2 * kTile * sizeof(float);
 inline constexpr uint64_t kColumnStep = 32 / 16, kRowStep = 2048 / 16;
 inline constexpr int kConsumerRegisters = 240, kProducerRegisters = 24;
 
+// Tiles of what is read, halves of them of what is written.
 struct Maps {
-  CUtensorMap q, k, v, dout, dq, dk, dv;
+  CUtensorMap q, k, v, dout, dq, dk, dv, out;
 };
 
 struct Params {
@@ -35,6 +37,15 @@ struct Params {
   }
 };
 
+inline Params params_of(const AttentionArgs& args) {
+  return {.seqs = int(args.seq.max_seqs),
+          .tiles = int(args.seq.max_len / kTile),
+          .heads = int(args.heads),
+          .group = int(args.heads / args.kv_heads),
+          .scale = args.scale,
+          .causal = args.mask.right == 0};
+}
+
 // A tile of keys or queries that a block owns for a while, and the steps that it walks.
 struct Item {
   int seq, head, tile;  // of keys: head is a key head
@@ -48,22 +59,23 @@ struct Item {
 template <bool kKeys>
 struct Items {
   const Params& p;
-  int heads;
+  int heads, lines;  // a line: one head of a sequence
 
-  __device__ explicit Items(const Params& params) : p(params), heads(kKeys ? p.heads / p.group : p.heads) {}
-  __device__ bool has(int round) const { return index_of(round) < p.seqs * heads * p.tiles; }
+  __device__ explicit Items(const Params& params)
+      : p(params), heads(kKeys ? p.heads / p.group : p.heads), lines(p.seqs * heads) {}
+  // Of 0 steps if there is none.
   __device__ Item operator[](int round) const {
-    const int index = index_of(round), lines = p.seqs * heads, line = index % lines, late = index / lines;
+    const int block = int(blockIdx.x), blocks = int(gridDim.x);
+    const int index = round * blocks + (round % 2 == 0 ? block : blocks - 1 - block);
+    if (index >= lines * p.tiles) return {};
+    const int line = index % lines, late = index / lines;
     const int tile = kKeys ? late : p.tiles - 1 - late, seen = p.causal ? p.tiles - late : p.tiles;
     return {line / heads, line % heads, tile, kKeys ? seen * p.group : seen};
   }
-
- private:
-  __device__ static int index_of(int round) {
-    const int block = int(blockIdx.x), blocks = int(gridDim.x);
-    return round * blocks + (round % 2 == 0 ? block : blocks - 1 - block);
-  }
 };
+
+// What consumers are told of an item, in shared memory.
+enum class Told : uint8_t { steps, row, head };  // steps: 0 if there is no item
 
 inline constexpr int kStages = 4;
 
@@ -73,7 +85,7 @@ template <bool kKeys>
 struct Layout {
   static constexpr uint32_t kPair = 2 * kTileBytes, kRing = 2 * kPair, kStatsAt = kRing + kStages * kPair;
   static constexpr uint32_t kBarriersAt = kStatsAt + (kKeys ? kStages : 2) * kStatsBytes;
-  static constexpr uint32_t kBytes = kBarriersAt + (2 * kStages + 4) * 8 + 1024;  // the start is aligned by hand
+  static constexpr uint32_t kBytes = kBarriersAt + (2 * kStages + 8) * 8 + 1024;  // the start is aligned by hand
 
   uint32_t base;
   __device__ explicit Layout(const void* shared) : base((cuda::shared_address(shared) + 1023) & ~1023u) {}
@@ -87,6 +99,7 @@ struct Layout {
   __device__ uint32_t empty(int stage) const { return full(kStages + stage); }
   __device__ uint32_t own_full(int buffer) const { return full(2 * kStages + buffer); }
   __device__ uint32_t own_empty(int buffer) const { return full(2 * kStages + 2 + buffer); }
+  __device__ uint32_t item(int buffer) const { return full(2 * kStages + 4) + uint32_t(buffer) * 16; }
 
   __device__ void init_barriers() const {
     if (threadIdx.x == 0) {
@@ -120,7 +133,6 @@ struct RingPlace {
 
 // The rows of a tile that a product is about: under a causal mask a warpgroup does not see a half of the diagonal.
 enum class Part : uint8_t { all, first, second };
-inline constexpr int kHalf = kTile / 2;
 __host__ __device__ constexpr int begin_of(Part part) { return part == Part::second ? kHalf : 0; }
 __host__ __device__ constexpr int rows_of(Part part) { return part == Part::all ? kTile : kHalf; }
 // 64 rows of scores: a column for each row of the part.
@@ -221,12 +233,22 @@ class Owned {
   __device__ int buffer() const { return place_.stage; }
   // This warpgroup's rows.
   __device__ uint32_t rows(int i) const { return shared_.own(buffer(), i) + uint32_t(warpgroup_) * kHalfTileBytes; }
-  __device__ void wait() const { cuda::barrier_wait(shared_.own_full(buffer()), place_.parity); }
-  // A while after the item has begun: the one before it has left, if there was one.
-  __device__ void release_before(bool there_was_one) const {
-    if (!there_was_one || threadIdx.x % kWarpgroup != 0) return;
-    cuda::wait_for_store_groups<0>();
-    cuda::barrier_arrive(shared_.own_empty(1 - buffer()));
+  // Until the tiles are there. False: there is no more.
+  __device__ bool wait() const {
+    cuda::barrier_wait(shared_.own_full(buffer()), place_.parity);
+    return told(Told::steps) > 0;
+  }
+  // By shuffle, as own_warpgroup().
+  __device__ int told(Told what) const {
+    return __shfl_sync(~0u, int(cuda::load_shared_word(shared_.item(buffer()) + uint32_t(what) * 4)), 0);
+  }
+  // A while after the item has begun: the one before it has left. If there was none, the buffer is as free as it was.
+  __device__ void release_before() {
+    if (begun_ && threadIdx.x % kWarpgroup == 0) {
+      cuda::wait_for_store_groups<0>();
+      cuda::barrier_arrive(shared_.own_empty(1 - buffer()));
+    }
+    begun_ = true;
   }
   // Around the staging of results; products that read own rows are done.
   __device__ void begin_results() const { sync_warpgroup(warpgroup_); }
@@ -247,8 +269,77 @@ class Owned {
  private:
   const Layout<kKeys>& shared_;
   int warpgroup_;
+  bool begun_ = false;
   RingPlace<2> place_;
 };
+
+// --- the producer's part: one thread starts all copies ---
+
+// Owned tiles, one item after the other.
+template <bool kKeys>
+class OwnTiles {
+ public:
+  __device__ OwnTiles(const Layout<kKeys>& shared, const Params& p) : shared_(shared), items_(p) {}
+
+  // Waits for room and takes an item, of 0 steps if there is none. Then all that makes it up must be copied, to full():
+  // so many bytes.
+  __device__ Item next(uint32_t bytes) {
+    const Item item = items_[round_++];
+    cuda::barrier_wait(shared_.own_empty(buffer()), place_.parity ^ 1);  // at once in the first round
+    const auto tell = [&](Told what, int value) {
+      cuda::store_shared(shared_.item(buffer()) + uint32_t(what) * 4, uint32_t(value));
+    };
+    tell(Told::steps, item.steps);
+    tell(Told::row, item.row(items_.p));
+    tell(Told::head, item.head);
+    if (item.steps == 0) {
+      cuda::barrier_arrive(full());
+    } else {
+      cuda::barrier_expect(full(), bytes);
+    }
+    return item;
+  }
+  __device__ uint32_t full() const { return shared_.own_full(place_.stage); }
+  __device__ int buffer() const { return place_.stage; }
+  __device__ void copy(int i, const CUtensorMap& map, const Item& item, int row) const {
+    cuda::copy_tile(shared_.own(buffer(), i), map, item.head * kHeadDim, row, full());
+  }
+  __device__ void advance() { place_.advance(); }
+
+ private:
+  const Layout<kKeys>& shared_;
+  Items<kKeys> items_;
+  int round_ = 0;
+  RingPlace<2> place_;
+};
+
+// Owned are queries; in the backward with dout and stats.
+template <bool kForward>
+__device__ void bring_keys(const Layout<false>& shared, const Maps& maps, const Params& p) {
+  OwnTiles<false> own(shared, p);
+  RingPlace<kStages> place;
+  for (;; own.advance()) {
+    const Item item = own.next(kForward ? kTileBytes : 2 * kTileBytes + kStatsBytes);
+    if (item.steps == 0) return;
+    own.copy(0, maps.q, item, item.row(p));
+    if constexpr (!kForward) {
+      own.copy(1, maps.dout, item, item.row(p));
+      const float* const stats = p.stats_of(item.seq, item.head, item.tile);
+      cuda::copy_bytes(shared.stats(own.buffer()), stats, kStatsBytes, own.full());
+    }
+    const int column = item.head / p.group * kHeadDim;
+    // From the last tile, which may be on the diagonal, to the first.
+#pragma unroll 1
+    for (int tile = item.steps - 1; tile >= 0; --tile, place.advance()) {
+      const uint32_t full = shared.full(place.stage);
+      const int row = (item.seq * p.tiles + tile) * kTile;
+      cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);
+      cuda::barrier_expect(full, 2 * kTileBytes);
+      cuda::copy_tile(shared.tile(place.stage, 0), maps.k, column, row, full);
+      cuda::copy_tile(shared.tile(place.stage, 1), maps.v, column, row, full);
+    }
+  }
+}
 
 #endif  // GRADMILL_HOPPER_CODE
 

@@ -55,11 +55,10 @@ __device__ void walk_over_queries(const Layout<true>& shared, const Maps& maps, 
   const int key = warpgroup * 64 + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, query = lane % 4 * 2;
   const float scale_log2 = p.scale * flash::kLog2E;
   const Turns turns(warpgroup);
-  const Items<true> items(p);
   Owned<true> owned(shared, warpgroup);
   RingPlace<kStages> place;
 #pragma unroll 1
-  for (int round = 0; items.has(round); ++round) {
+  while (owned.wait()) {
     const uint64_t k = cuda::matrix_at(owned.rows(0)), v = cuda::matrix_at(owned.rows(1));
     float dk[8][4] = {}, dv[8][4] = {};
     uint32_t left[kTile / 16][4], dleft[kTile / 16][4];
@@ -94,7 +93,6 @@ __device__ void walk_over_queries(const Layout<true>& shared, const Maps& maps, 
       to_left<N, kPart>(dp, dleft);
     };
     // The tiles of a head begin with the one on the diagonal.
-    owned.wait();
     if (!p.causal) {
       step.template operator()<true, false, Part::all>();
     } else if (warpgroup == 1) {  // there the second half of the keys sees the second half of the queries
@@ -102,8 +100,8 @@ __device__ void walk_over_queries(const Layout<true>& shared, const Maps& maps, 
     } else {
       step.template operator()<true, true, Part::all>();
     }
-    owned.release_before(round > 0);
-    const int steps = items[round].steps, steps_a_head = steps / p.group;
+    owned.release_before();
+    const int steps = owned.told(Told::steps), steps_a_head = steps / p.group;
     int next_diagonal = p.causal ? steps_a_head : steps;
 #pragma unroll 1
     for (int i = 1; i < steps; ++i) {
@@ -121,9 +119,8 @@ __device__ void walk_over_queries(const Layout<true>& shared, const Maps& maps, 
     owned.begin_results();
     stage_result<N>(dk, p.scale, owned.rows(0));
     stage_result<N>(dv, 1, owned.rows(1));
+    const int row = owned.told(Told::row) + warpgroup * kHalf, column = owned.told(Told::head) * kHeadDim;
     owned.end_results([&] {
-      const Item item = items[round];
-      const int row = item.row(p) + warpgroup * kHalf, column = item.head * kHeadDim;
       cuda::store_tile(maps.dk, column, row, owned.rows(0));
       cuda::store_tile(maps.dv, column, row, owned.rows(1));
     });
@@ -155,13 +152,11 @@ __device__ void walk_over_keys(const Layout<false>& shared, const Maps& maps, co
   const int query = warpgroup * 64 + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, key = lane % 4 * 2;
   const float scale_log2 = p.scale * flash::kLog2E;
   const Turns turns(warpgroup);
-  const Items<false> items(p);
   Owned<false> owned(shared, warpgroup);
   RingPlace<kStages> place;
 #pragma unroll 1
-  for (int round = 0; items.has(round); ++round) {
+  while (owned.wait()) {
     const uint64_t q = cuda::matrix_at(owned.rows(0)), dout = cuda::matrix_at(owned.rows(1));
-    owned.wait();
     const uint32_t stats = shared.stats(owned.buffer()) + uint32_t(query) * 4;
     const float lse[2] = {cuda::load_shared_float(stats), cuda::load_shared_float(stats + 8 * 4)};
     const float delta[2] = {cuda::load_shared_float(stats + kTile * 4),
@@ -196,8 +191,8 @@ __device__ void walk_over_keys(const Layout<false>& shared, const Maps& maps, co
     } else {
       step.template operator()<true, true, Part::all>();
     }
-    owned.release_before(round > 0);
-    const int steps = items[round].steps;
+    owned.release_before();
+    const int steps = owned.told(Told::steps);
 #pragma unroll 1
     for (int i = 1; i < steps; ++i) step.template operator()<false, false, Part::all>();
     multiply_rows<N>(dq, left, cuda::matrix_at(shared.tile(place.stage, 0)));
@@ -206,36 +201,24 @@ __device__ void walk_over_keys(const Layout<false>& shared, const Maps& maps, co
     place.advance();
     owned.begin_results();
     stage_result<N>(dq, p.scale, owned.rows(0));
-    owned.end_results([&] {
-      const Item item = items[round];
-      cuda::store_tile(maps.dq, item.head * kHeadDim, item.row(p) + warpgroup * kHalf, owned.rows(0));
-    });
+    const int row = owned.told(Told::row) + warpgroup * kHalf, column = owned.told(Told::head) * kHeadDim;
+    owned.end_results([&] { cuda::store_tile(maps.dq, column, row, owned.rows(0)); });
   }
   owned.finish();
 }
 
 // The producer's part: one thread starts all copies.
-template <bool kKeys>
-__device__ void bring_own(const Layout<kKeys>& shared, const Maps& maps, const Params& p, const Item& item,
-                          const RingPlace<2>& own) {
-  const uint32_t full = shared.own_full(own.stage);
-  const int row = item.row(p), column = item.head * kHeadDim;
-  cuda::barrier_wait(shared.own_empty(own.stage), own.parity ^ 1);  // at once in the first round
-  cuda::barrier_expect(full, 2 * kTileBytes + (kKeys ? 0 : kStatsBytes));
-  cuda::copy_tile(shared.own(own.stage, 0), kKeys ? maps.k : maps.q, column, row, full);
-  cuda::copy_tile(shared.own(own.stage, 1), kKeys ? maps.v : maps.dout, column, row, full);
-  if (!kKeys) cuda::copy_bytes(shared.stats(own.stage), p.stats_of(item.seq, item.head, item.tile), kStatsBytes, full);
-}
-
 __device__ void bring_queries(const Layout<true>& shared, const Maps& maps, const Params& p) {
-  const Items<true> items(p);
+  OwnTiles<true> own(shared, p);
   RingPlace<kStages> place;
-  RingPlace<2> own;
-  for (int round = 0; items.has(round); ++round, own.advance()) {
-    const Item item = items[round];
-    bring_own(shared, maps, p, item, own);
+  for (;; own.advance()) {
+    const Item item = own.next(2 * kTileBytes);
+    if (item.steps == 0) return;
+    own.copy(0, maps.k, item, item.row(p));
+    own.copy(1, maps.v, item, item.row(p));
     const int first = p.causal ? item.tile : 0;
     int head = item.head * p.group, tile = first;
+#pragma unroll 1
     for (int step = 0; step < item.steps; ++step, place.advance()) {
       const uint32_t full = shared.full(place.stage);
       const int row = (item.seq * p.tiles + tile) * kTile;
@@ -247,26 +230,6 @@ __device__ void bring_queries(const Layout<true>& shared, const Maps& maps, cons
       if (++tile < p.tiles) continue;
       tile = first;
       ++head;
-    }
-  }
-}
-
-__device__ void bring_keys(const Layout<false>& shared, const Maps& maps, const Params& p) {
-  const Items<false> items(p);
-  RingPlace<kStages> place;
-  RingPlace<2> own;
-  for (int round = 0; items.has(round); ++round, own.advance()) {
-    const Item item = items[round];
-    bring_own(shared, maps, p, item, own);
-    const int column = item.head / p.group * kHeadDim;
-    // From the last tile, which may be on the diagonal, to the first.
-    for (int tile = item.steps - 1; tile >= 0; --tile, place.advance()) {
-      const uint32_t full = shared.full(place.stage);
-      const int row = (item.seq * p.tiles + tile) * kTile;
-      cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);
-      cuda::barrier_expect(full, 2 * kTileBytes);
-      cuda::copy_tile(shared.tile(place.stage, 0), maps.k, column, row, full);
-      cuda::copy_tile(shared.tile(place.stage, 1), maps.v, column, row, full);
     }
   }
 }
@@ -286,7 +249,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     if constexpr (kKeys) {
       bring_queries(shared, maps, p);
     } else {
-      bring_keys(shared, maps, p);
+      bring_keys<false>(shared, maps, p);
     }
   } else {
     cuda::take_registers<kConsumerRegisters>();
@@ -304,7 +267,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 // Each row's stats: eight lanes a row and head, four rows of a head a warp; bound by memory.
 template <class N>
 __global__ void stats_kernel(flash::HeadRows<const N> out, flash::HeadRows<const N> dout, const float* lse,
-                             LseOrder order, int rows_a_seq, int heads, float* stats) {
+                             int64_t lse_stride, int rows_a_seq, int heads, float* stats) {
   constexpr int kLanes = 8;
   const int lane = int(threadIdx.x) % kLanes, head = int(blockIdx.x) % heads;
   const int row = int(blockIdx.x) / heads * int(blockDim.x / kLanes) + int(threadIdx.x) / kLanes;
@@ -317,12 +280,12 @@ __global__ void stats_kernel(flash::HeadRows<const N> out, flash::HeadRows<const
   if (lane != 0) return;
   const int seq = row / rows_a_seq, at = row % rows_a_seq;
   float* to = stats + ((int64_t(seq) * heads + head) * (rows_a_seq / kTile) + at / kTile) * 2 * kTile + at % kTile;
-  to[0] = lse[seq * order.seq_stride + head * order.head_stride + at] * flash::kLog2E;
+  to[0] = lse[head * lse_stride + row] * flash::kLog2E;
   to[kTile] = sum;
 }
 
 template <class T>
-void launch_stats(ExecContext& ctx, const AttentionGradArgs& args, const LseOrder& order, const TensorView& stats) {
+void launch_stats(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& stats) {
   using N = cuda::Native<T>;
   constexpr int kStatsThreads = 256, kRows = kStatsThreads / 8;
   static_assert(kTile % kRows == 0);
@@ -332,7 +295,8 @@ void launch_stats(ExecContext& ctx, const AttentionGradArgs& args, const LseOrde
   };
   const auto blocks = static_cast<unsigned>(forward.q.rows() / kRows * forward.heads);
   cuda::launch({dim3(blocks), kStatsThreads, cuda::stream_of(ctx)}, stats_kernel<N>, read(forward.out), read(args.dout),
-               forward.lse.ptr<float>(), order, int(forward.seq.max_len), int(forward.heads), stats.ptr<float>());
+               forward.lse.ptr<float>(), forward.lse.row_stride, int(forward.seq.max_len), int(forward.heads),
+               stats.ptr<float>());
 }
 
 bool is_tileable(const TensorView& view) { return cuda::rows_are_aligned<Bf16>(view); }
@@ -356,22 +320,17 @@ bool hopper_supports(const ExecContext& ctx, const AttentionArgs& args) {
 int64_t hopper_backward_scratch(const AttentionGradArgs& args) { return 2 * args.forward.lse.numel(); }
 
 template <class T>
-void hopper_backward(ExecContext& ctx, const AttentionGradArgs& args, const LseOrder& lse, const TensorView& scratch) {
+void hopper_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& scratch) {
   using namespace hopper;
   using N = cuda::Native<T>;
   const AttentionArgs& forward = args.forward;
-  launch_stats<T>(ctx, args, lse, scratch);
+  launch_stats<T>(ctx, args, scratch);
   const auto read = [](const TensorView& view) { return cuda::map_tiles(view, kTile); };
   const auto write = [](const TensorView& view) { return cuda::map_tiles(view, kHalf); };
   const Maps maps{read(forward.q), read(forward.k), read(forward.v), read(args.dout),
                   write(args.dq),  write(args.dk),  write(args.dv)};
-  const Params p{.stats = scratch.ptr<float>(),
-                 .seqs = int(forward.seq.max_seqs),
-                 .tiles = int(forward.seq.max_len / kTile),
-                 .heads = int(forward.heads),
-                 .group = int(forward.heads / forward.kv_heads),
-                 .scale = forward.scale,
-                 .causal = forward.mask.right == 0};
+  Params p = params_of(forward);
+  p.stats = scratch.ptr<float>();
   const auto start = [&]<bool kKeys>(int64_t heads) {
     const int64_t blocks = std::min<int64_t>(p.seqs * heads * p.tiles, ctx.cuda->num_units());
     cuda::launch({dim3(unsigned(blocks)), kThreads, cuda::stream_of(ctx), Layout<kKeys>::kBytes},
@@ -381,7 +340,7 @@ void hopper_backward(ExecContext& ctx, const AttentionGradArgs& args, const LseO
   start.template operator()<false>(forward.heads);
 }
 
-template void hopper_backward<Bf16>(ExecContext&, const AttentionGradArgs&, const LseOrder&, const TensorView&);
-template void hopper_backward<Fp16>(ExecContext&, const AttentionGradArgs&, const LseOrder&, const TensorView&);
+template void hopper_backward<Bf16>(ExecContext&, const AttentionGradArgs&, const TensorView&);
+template void hopper_backward<Fp16>(ExecContext&, const AttentionGradArgs&, const TensorView&);
 
 }  // namespace gradmill
