@@ -33,7 +33,7 @@ inline std::vector<int32_t> offsets(const std::vector<int32_t>& lens) {
 
 class AttentionTest : public OpTest {
  protected:
-  AttentionTest() {
+  explicit AttentionTest(size_t arena_bytes = size_t{8} << 20) : OpTest(arena_bytes) {
     scalars().seed = 0x123456789abcdefull;
     scalars().step = 17;
     scalars().token_base = 1000;

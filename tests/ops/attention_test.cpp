@@ -251,6 +251,35 @@ TEST_P(AttentionTest, CommonShapesAreTakenByTheFastest) {
   }
 }
 
+// More tiles than a GPU has multiprocessors: blocks that stay take one after the other. Compared with the naive way,
+// whose scores are rounded: the exact reference would take a minute.
+class LargeAttentionTest : public AttentionTest {
+ protected:
+  LargeAttentionTest() : AttentionTest(size_t{96} << 20) {}
+};
+
+TEST_P(LargeAttentionTest, BlocksTakeManyTiles) {
+  if (!on_gpu() || dtype() == DType::fp32) return;
+  const std::vector<int32_t> lens(12, 256);
+  for (const AttentionMask mask : {AttentionMask{-1, 0}, AttentionMask{-1, -1}}) {
+    const AttentionCase c{.name = "many tiles",
+                          .q_lens = lens,
+                          .kv_lens = lens,
+                          .heads = 14,
+                          .kv_heads = 7,
+                          .head_dim = 64,
+                          .mask = mask,
+                          .padding = 0,
+                          .dense = true};
+    const ArenaScope scope(ctx_.persistent);
+    const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
+    ctx_.kernels.attention = AttentionBackend::math;
+    const AttentionResult expected = run(args);
+    ctx_.kernels.attention = AttentionBackend::automatic;
+    expect_result(run(args), expected, c.longest() + c.head_dim, AttentionBackend::math, c.name);
+  }
+}
+
 TEST_P(AttentionTest, DeterministicBackwardRepeatsItsBits) {
   ctx_.kernels.deterministic = true;
   for (const AttentionCase& c : cases()) {
@@ -419,6 +448,7 @@ TEST_P(AttentionGradients, CostCountsWhatTheMaskLeaves) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, AttentionGradients, testing::ValuesIn(fp32_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, LargeAttentionTest, testing::ValuesIn(all_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Ops, AttentionTest, testing::ValuesIn(all_cases()), case_name);
 
 }  // namespace
