@@ -109,7 +109,7 @@ struct Layout {
       }
       for (int buffer = 0; buffer < 2; ++buffer) {
         cuda::barrier_init(own_full(buffer), 1);
-        cuda::barrier_init(own_empty(buffer), kConsumers);
+        cuda::barrier_init(own_empty(buffer), kConsumers * kWarpgroup);
       }
       cuda::barrier_init_done();
     }
@@ -244,9 +244,9 @@ class Owned {
   }
   // A while after the item has begun: the one before it has left. If there was none, the buffer is as free as it was.
   __device__ void release_before() {
-    if (begun_ && threadIdx.x % kWarpgroup == 0) {
-      cuda::wait_for_store_groups<0>();
-      cuda::barrier_arrive(shared_.own_empty(1 - buffer()));
+    if (begun_) {
+      finish();
+      cuda::barrier_arrive(shared_.own_empty(1 - buffer()));  // every lane has read for itself
     }
     begun_ = true;
   }
