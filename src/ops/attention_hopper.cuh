@@ -200,6 +200,13 @@ __device__ inline void stage_result(const float (&d)[8][4], float scale, uint32_
 // By shuffle, so that the compiler knows it is the same for a warp and keeps what depends on it in uniform registers.
 __device__ inline int own_warpgroup() { return __shfl_sync(~0u, int(threadIdx.x) / kWarpgroup, 0); }
 
+// Where a consumer's thread sits, and its first rows of an owned tile and of one that is walked over: more own ones
+// follow at + 8, others at + 1 and every + 8.
+struct Seat {
+  int warpgroup = own_warpgroup(), lane = int(threadIdx.x) % 32;
+  int own = warpgroup * kHalf + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, other = lane % 4 * 2;
+};
+
 // The consumers' turns at the matrix units: each waits for the other's products to be queued before it queues its own.
 // Left alone, both would multiply at half speed and then both compute weights while the matrix units idle.
 class Turns {

@@ -50,9 +50,7 @@ __device__ void weigh_queries(uint32_t stats, float scale_log2, int key, int que
 
 template <class N>
 __device__ void walk_over_queries(const Layout<true>& shared, const Maps& maps, const Params& p) {
-  const int warpgroup = own_warpgroup(), lane = int(threadIdx.x) % 32;
-  // This thread's first key and query of a tile; more keys follow at + 8, queries at + 1 and every + 8.
-  const int key = warpgroup * 64 + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, query = lane % 4 * 2;
+  const auto [warpgroup, lane, key, query] = Seat();
   const float scale_log2 = p.scale * flash::kLog2E;
   const Turns turns(warpgroup);
   Owned<true> owned(shared, warpgroup);
@@ -148,8 +146,7 @@ __device__ void weigh_keys(float scale_log2, int query, int key, const float (&l
 
 template <class N>
 __device__ void walk_over_keys(const Layout<false>& shared, const Maps& maps, const Params& p) {
-  const int warpgroup = own_warpgroup(), lane = int(threadIdx.x) % 32;
-  const int query = warpgroup * 64 + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, key = lane % 4 * 2;
+  const auto [warpgroup, lane, query, key] = Seat();
   const float scale_log2 = p.scale * flash::kLog2E;
   const Turns turns(warpgroup);
   Owned<false> owned(shared, warpgroup);

@@ -95,9 +95,7 @@ __device__ inline void scale_rows(float (&out)[8][4], float2 by) {
 
 template <class N>
 __device__ void attend(const Layout<false>& shared, const Maps& maps, const Params& p, const Lse& lse) {
-  const int warpgroup = own_warpgroup(), lane = int(threadIdx.x) % 32;
-  // This thread's first query and key of a tile; the other query follows at + 8, keys at + 1 and every + 8.
-  const int query = warpgroup * 64 + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, key = lane % 4 * 2;
+  const auto [warpgroup, lane, query, key] = Seat();
   const float scale_log2 = p.scale * flash::kLog2E;
   const Turns turns(warpgroup);
   Owned<false> owned(shared, warpgroup);
