@@ -101,8 +101,9 @@ Run add_generate(CLI::App& app) {
     generating.num_ids = tokenizer.vocab_size();
     std::vector<TokenId> prompt;
     if (options->chat || !options->messages.empty()) {
-      const std::string messages = options->messages.empty() ? one_turn(options->system, options->prompt)
-                                                             : read_bytes(options->messages, kMostMessages);
+      const std::string messages = options->messages.empty()
+                                       ? one_turn(options->system, options->prompt)
+                                       : read_whole(options->messages, kMostMessages, "give a JSON array of messages");
       ChatPrompt conversation = chat_prompt(loaded.tokenizer(), messages);
       prompt = std::move(conversation.ids);
       generating.more_stops = std::move(conversation.stops);

@@ -14,13 +14,7 @@ namespace fs = std::filesystem;
 // Files with many added tokens have a few megabytes.
 constexpr int64_t kMaxFileBytes = int64_t{64} << 20;
 
-std::string read_file(const fs::path& path) {
-  std::string text = read_bytes(path, kMaxFileBytes + 1);
-  if (text.size() > static_cast<size_t>(kMaxFileBytes)) {
-    throw data_error(fmt::format("'{}' has more than {} bytes", path.string(), kMaxFileBytes), "it is not such a file");
-  }
-  return text;
-}
+std::string read_file(const fs::path& path) { return read_whole(path, kMaxFileBytes, "it is not such a file"); }
 
 // None where there is no such file.
 Value read_object(const fs::path& path) {

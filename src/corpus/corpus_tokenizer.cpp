@@ -41,7 +41,8 @@ std::string configured_eos(const fs::path& folder) {
   const fs::path path = folder / "tokenizer_config.json";
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return "";
-  const nlohmann::json json = parse_strict_json(read_bytes(path, kMostConfigBytes), path.string());
+  const nlohmann::json json =
+      parse_strict_json(read_whole(path, kMostConfigBytes, "get the file again"), path.string());
   if (!json.is_object() || !json.contains("eos_token")) return "";
   const nlohmann::json& eos = json["eos_token"];
   if (eos.is_string()) return eos;

@@ -30,7 +30,7 @@ class FileHashes {
     std::error_code ignored;
     if (!fs::exists(path_, ignored)) return;
     try {
-      json_ = parse_strict_json(read_bytes(path_, kMostMemoryBytes), path_.string());
+      json_ = parse_strict_json(read_whole(path_, kMostMemoryBytes, ""), path_.string());
     } catch (const Error&) {
     }
     if (!json_.is_object()) json_ = nlohmann::json::object();

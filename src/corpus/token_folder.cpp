@@ -88,7 +88,8 @@ void write_token_manifest(const fs::path& folder, const TokenManifest& manifest,
 
 TokenManifest read_token_manifest(const fs::path& folder) {
   const fs::path path = folder / kTokenManifest;
-  const nlohmann::json json = parse_strict_json(read_bytes(path, kMostManifestBytes), path.string());
+  const nlohmann::json json =
+      parse_strict_json(read_whole(path, kMostManifestBytes, "tokenise the data again"), path.string());
   try {
     return from_json(json);
   } catch (const std::exception& error) {

@@ -45,4 +45,10 @@ std::string read_bytes(const std::filesystem::path& path, int64_t max_bytes) {
   return bytes;
 }
 
+std::string read_whole(const std::filesystem::path& path, int64_t most_bytes, std::string_view hint) {
+  std::string bytes = read_bytes(path, most_bytes + 1);
+  if (std::ssize(bytes) <= most_bytes) return bytes;
+  throw data_error(fmt::format("'{}' has more than {} bytes", path.string(), most_bytes), hint);
+}
+
 }  // namespace gradmill

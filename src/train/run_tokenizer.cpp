@@ -33,12 +33,7 @@ bool is_file(const fs::path& path) {
 }
 
 // They are kept in memory for every checkpoint.
-std::string read_file(const fs::path& path) {
-  constexpr int64_t kMostBytes = int64_t{1} << 30;
-  std::string bytes = read_bytes(path, kMostBytes + 1);
-  if (std::ssize(bytes) <= kMostBytes) return bytes;
-  throw data_error(fmt::format("'{}' is larger than 1 GiB", path.string()), "use another tokenizer");
-}
+std::string read_file(const fs::path& path) { return read_whole(path, int64_t{1} << 30, "use another tokenizer"); }
 
 bool is_folder(const fs::path& path) {
   std::error_code ignored;
