@@ -75,7 +75,7 @@ AttentionChoice choose(ExecContext& ctx, const AttentionArgs& args) {
       if (math_supports(args)) return {AttentionBackend::math, ""};
       return {AttentionBackend::flash, "the naive one wants sequences of equal length and no dropout"};
     case AttentionBackend::automatic:
-      // Faster than cuDNN's where there are some, and deterministic.
+      // As fast as cuDNN's or faster, and deterministic.
       if (hopper_supports(ctx, args)) return {AttentionBackend::flash, ""};
       break;
     case AttentionBackend::cudnn:

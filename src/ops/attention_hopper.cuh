@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of attention on Hopper are made of: tiles of 128 rows and heads of 64 in shared memory, the ring of
-// stages that one thread fills and two warpgroups empty, and their products.
+// What the kernels of attention on Hopper are made of: the tiles of 128 rows and heads of 64 that a block owns one
+// after the other, the ring of those it walks over, which one thread fills and two warpgroups empty, and their
+// products.
 #pragma once
 
 #include "cuda/mma.cuh"
@@ -80,12 +81,13 @@ enum class Told : uint8_t { steps, row, head };  // steps: 0 if there is no item
 inline constexpr int kStages = 4;
 
 // Shared memory: two tiles that the block owns, and again for the next item; kStages times two tiles that it walks
-// over; stats of the queries in them, owned or not.
+// over; stats of the queries in them, owned or not; barriers; what is told of the owned items.
 template <bool kKeys>
 struct Layout {
   static constexpr uint32_t kPair = 2 * kTileBytes, kRing = 2 * kPair, kStatsAt = kRing + kStages * kPair;
   static constexpr uint32_t kBarriersAt = kStatsAt + (kKeys ? kStages : 2) * kStatsBytes;
-  static constexpr uint32_t kBytes = kBarriersAt + (2 * kStages + 8) * 8 + 1024;  // the start is aligned by hand
+  static constexpr uint32_t kItemsAt = kBarriersAt + (2 * kStages + 4) * 8, kItemBytes = 16;
+  static constexpr uint32_t kBytes = kItemsAt + 2 * kItemBytes + 1024;  // the start is aligned by hand
 
   uint32_t base;
   __device__ explicit Layout(const void* shared) : base((cuda::shared_address(shared) + 1023) & ~1023u) {}
@@ -99,7 +101,7 @@ struct Layout {
   __device__ uint32_t empty(int stage) const { return full(kStages + stage); }
   __device__ uint32_t own_full(int buffer) const { return full(2 * kStages + buffer); }
   __device__ uint32_t own_empty(int buffer) const { return full(2 * kStages + 2 + buffer); }
-  __device__ uint32_t item(int buffer) const { return full(2 * kStages + 4) + uint32_t(buffer) * 16; }
+  __device__ uint32_t item(int buffer) const { return base + kItemsAt + uint32_t(buffer) * kItemBytes; }
 
   __device__ void init_barriers() const {
     if (threadIdx.x == 0) {
@@ -249,7 +251,7 @@ class Owned {
   __device__ int told(Told what) const {
     return __shfl_sync(~0u, int(cuda::load_shared_word(shared_.item(buffer()) + uint32_t(what) * 4)), 0);
   }
-  // A while after the item has begun: the one before it has left. If there was none, the buffer is as free as it was.
+  // A while after an item has begun: the results of the one before it, if there was one, have left.
   __device__ void release_before() {
     if (begun_) {
       finish();
@@ -308,8 +310,8 @@ class OwnTiles {
   }
   __device__ uint32_t full() const { return shared_.own_full(place_.stage); }
   __device__ int buffer() const { return place_.stage; }
-  __device__ void copy(int i, const CUtensorMap& map, const Item& item, int row) const {
-    cuda::copy_tile(shared_.own(buffer(), i), map, item.head * kHeadDim, row, full());
+  __device__ void copy(int i, const CUtensorMap& map, const Item& item) const {
+    cuda::copy_tile(shared_.own(buffer(), i), map, item.head * kHeadDim, item.row(items_.p), full());
   }
   __device__ void advance() { place_.advance(); }
 
@@ -328,9 +330,9 @@ __device__ void bring_keys(const Layout<false>& shared, const Maps& maps, const 
   for (;; own.advance()) {
     const Item item = own.next(kForward ? kTileBytes : 2 * kTileBytes + kStatsBytes);
     if (item.steps == 0) return;
-    own.copy(0, maps.q, item, item.row(p));
+    own.copy(0, maps.q, item);
     if constexpr (!kForward) {
-      own.copy(1, maps.dout, item, item.row(p));
+      own.copy(1, maps.dout, item);
       const float* const stats = p.stats_of(item.seq, item.head, item.tile);
       cuda::copy_bytes(shared.stats(own.buffer()), stats, kStatsBytes, own.full());
     }

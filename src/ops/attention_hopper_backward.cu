@@ -211,8 +211,8 @@ __device__ void bring_queries(const Layout<true>& shared, const Maps& maps, cons
   for (;; own.advance()) {
     const Item item = own.next(2 * kTileBytes);
     if (item.steps == 0) return;
-    own.copy(0, maps.k, item, item.row(p));
-    own.copy(1, maps.v, item, item.row(p));
+    own.copy(0, maps.k, item);
+    own.copy(1, maps.v, item);
     const int first = p.causal ? item.tile : 0;
     int head = item.head * p.group, tile = first;
 #pragma unroll 1

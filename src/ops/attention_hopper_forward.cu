@@ -52,7 +52,7 @@ struct Softmax {
     const bool high = fmaf(most.x, scale, -base[0]) > kRoom || fmaf(most.y, scale, -base[1]) > kRoom;
     return __any_sync(~0u, high);
   }
-  // Returns what is to be multiplied with the factors.
+  // Returns the factors of what earlier weights have made of the rows.
   __device__ float2 follow(float2 most, float scale) {
     float factor[2], high[2] = {most.x, most.y};
 #pragma unroll
@@ -106,8 +106,7 @@ __device__ void attend(const Layout<false>& shared, const Maps& maps, const Para
     float out[8][4] = {};
     uint32_t left[kTile / 16][4];
     Softmax softmax;
-    // A step up to its weights. Scores of the next keys come before the weighted sum of the last ones' values: while
-    // the matrix units add that up, weights are computed.
+    // Up to its weights; the weighted sum of values follows with the next step's scores.
     const auto first_step = [&]<bool kDiagonal, Part kPart>() {
       Scores<kPart> s;
       cuda::barrier_wait(shared.full(place.stage), place.parity);
@@ -125,6 +124,8 @@ __device__ void attend(const Layout<false>& shared, const Maps& maps, const Para
       cuda::hold_in_place(out);
       if (lane == 0) cuda::barrier_arrive(shared.empty(stage));
     };
+    // Scores come before the weighted sum of the last keys' values: while the matrix units add that up, weights are
+    // computed.
     const auto step = [&] {
       Scores<Part::all> s;
       const int last = place.stage;
