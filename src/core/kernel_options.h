@@ -14,7 +14,7 @@ struct KernelOptions {
   bool tf32 = true;            // fp32 products on matrix units with 10-bit mantissas, where the GPU has them
   bool deterministic = false;  // the same bits from run to run, also where that is slower
   bool fused_adamw = true;
-  bool fused_gelu = true;         // GELU inside the products around it, where that was timed to be faster
+  bool fused_activations = true;  // inside the products around them, where that is faster
   bool norms_in_products = true;  // norms of narrow models inside the products before them
   bool batched_gradients = true;  // of small weights: those of all blocks in one product
 };

@@ -8,8 +8,9 @@
 
 namespace gradmill::cuda {
 
-// Tiles of `rows` rows and 64 columns of a 16-bit matrix (rows may be strided), as cuda/hopper.cuh lays them out in
-// shared memory. The view's data and rows must lie at multiples of 16 bytes.
-CUtensorMap map_tiles(const TensorView& view, int rows);
+// Tiles of `rows` rows and `columns` columns of a 16-bit matrix (rows may be strided). In shared memory 64 and 32
+// columns lie as cuda/wgmma.cuh has them, others one after the other. The view's data and rows must lie at multiples of
+// 16 bytes.
+CUtensorMap map_tiles(const TensorView& view, int rows, int columns = 64);
 
 }  // namespace gradmill::cuda

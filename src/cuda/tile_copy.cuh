@@ -31,6 +31,12 @@ __device__ inline void barrier_arrive_at(uint32_t barrier, int rank) {
       "r"(rank)
       : "memory");
 }
+// At those of all blocks of the cluster, by a whole warp.
+template <int kBlocks>
+__device__ inline void barrier_arrive_everywhere(uint32_t barrier) {
+  const int lane = int(threadIdx.x) % 32;
+  if (lane < kBlocks) barrier_arrive_at(barrier, lane);
+}
 // Arrives, and says how many bytes copies will bring before the phase ends.
 __device__ inline void barrier_expect(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
@@ -48,7 +54,33 @@ __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity) {
       : "memory");
 }
 
+// A place in a ring of stages, each with barriers of its own, and the parity of their phase.
+template <int kStages>
+struct RingPlace {
+  int stage = 0;
+  uint32_t parity = 0;
+
+  __device__ static RingPlace at(int count) { return {count % kStages, uint32_t(count / kStages) % 2}; }
+  __device__ void advance() {
+    if (++stage < kStages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+};
+
 // --- copies by the engine; one thread starts each ---
+
+// True for one lane of a warp whose lanes are all here. The compiler then knows that it is one, and starts copies
+// without asking which lanes agree on their operands.
+__device__ inline bool elect_one() {
+  uint32_t elected;
+  asm volatile(
+      "{.reg .pred p;\n"
+      "elect.sync _|p, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, p;}"
+      : "=r"(elected));
+  return elected != 0;
+}
 
 // The box of a tensor map at (column, row) of its tensor to shared memory.
 __device__ inline void copy_tile(uint32_t to, const CUtensorMap& map, int column, int row, uint32_t barrier) {
@@ -71,6 +103,11 @@ __device__ inline void copy_tile_to(uint16_t blocks, uint32_t to, const CUtensor
 __device__ inline void copy_bytes(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
                "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
+}
+// The box to the L2 cache, from where it will be read soon.
+__device__ inline void prefetch_tile(const CUtensorMap& map, int column, int row) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(&map), "r"(column), "r"(row)
                : "memory");
 }
 // Shared memory to the box of a tensor map. What threads wrote there must be fenced (show_to_products) before.

@@ -25,6 +25,12 @@ __device__ inline uint64_t matrix_at(uint32_t address, uint32_t panel = 1024) {
   return kPermuted | kEightRows << 32 | uint64_t(panel / 16) << 16 | (address >> 4 & 0x3fff);
 }
 
+// The same for rows of 64 bytes: eight of them are 512 bytes, and in row r chunk c stands at c ^ r / 2 % 4.
+__device__ inline uint64_t short_matrix_at(uint32_t address) {
+  constexpr uint64_t kPermuted = uint64_t(2) << 62, kEightRows = uint64_t(512 / 16);
+  return kPermuted | kEightRows << 32 | uint64_t(1) << 16 | (address >> 4 & 0x3fff);
+}
+
 // Before the first product of a batch: registers that it is to read or change are ready.
 __device__ inline void begin_products() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -105,6 +111,11 @@ __device__ inline void show_to_products() {
   GRADMILL_NAMES_64                                                  \
   ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79" \
   ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+
+#define GRADMILL_NAMES_128                                                   \
+  GRADMILL_NAMES_96                                                          \
+  ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110," \
+  "%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 
 // c (64 x 128) = a · bᵀ, or += with kAdd, over 16 columns: rows of a (64) and b (128) as they lie. Without kAdd, what c
 // held before does not stay in registers.
@@ -204,6 +215,23 @@ __device__ inline void multiply(float (&c)[24][4], uint64_t a, uint64_t b, bool 
 #endif
 }
 
+// And for 256.
+template <class N, bool kRows>
+__device__ inline void multiply(float (&c)[32][4], uint64_t a, uint64_t b, bool add) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GRADMILL_MULTIPLY(type)                                                                            \
+  asm volatile(                                                                                            \
+      "{.reg .pred p; setp.ne.b32 p, %131, 0;"                                                             \
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type " {" GRADMILL_NAMES_128                 \
+      "}, %128, %129, p, 1, 1, 0, %130;}"                                                                  \
+      : GRADMILL_SIXTEEN(c, 0), GRADMILL_SIXTEEN(c, 4), GRADMILL_SIXTEEN(c, 8), GRADMILL_SIXTEEN(c, 12),   \
+        GRADMILL_SIXTEEN(c, 16), GRADMILL_SIXTEEN(c, 20), GRADMILL_SIXTEEN(c, 24), GRADMILL_SIXTEEN(c, 28) \
+      : "l"(a), "l"(b), "n"(int(kRows)), "r"(int(add)))
+  GRADMILL_OF_EACH_TYPE
+#undef GRADMILL_MULTIPLY
+#endif
+}
+
 #undef GRADMILL_FOUR
 #undef GRADMILL_OF_EACH_TYPE
 #undef GRADMILL_ADD_OR_NOT
@@ -211,6 +239,7 @@ __device__ inline void multiply(float (&c)[24][4], uint64_t a, uint64_t b, bool 
 #undef GRADMILL_NEW_SIXTEEN
 #undef GRADMILL_NAMES_64
 #undef GRADMILL_NAMES_96
+#undef GRADMILL_NAMES_128
 #undef GRADMILL_SIXTEEN
 #undef GRADMILL_NAMES_16
 #undef GRADMILL_NAMES_32

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/mlp.h"
 
-#include "ops/matmul_gelu.h"
+#include "ops/matmul_activation.h"
 
 namespace gradmill {
 
@@ -22,8 +22,8 @@ Mlp::Mlp(ParamTable& params, const Options& options) : options_(options) {
                           .owner_keeps_output = true});
 }
 
-bool Mlp::joins_gelu(const Pass& pass) const {
-  return options_.activation == Activation::gelu_tanh && pass.training() && up_.is_plain(pass) && down_.is_plain(pass);
+bool Mlp::joins_activation(const Pass& pass) const {
+  return pass.training() && up_.is_plain(pass) && down_.is_plain(pass);
 }
 
 void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved, const TensorView& room) const {
@@ -31,13 +31,14 @@ void Mlp::forward_hidden(Pass& pass, const Operand& x, MlpSaved& saved, const Te
   const int64_t rows = x.plain.rows();
   saved.gate_up = pass.slot(Slot::gate_up, {rows, up_.out()}, pass.weights.dtype(), "gate_up");
   saved.hidden = pass.slot(Slot::hidden, {rows, options_.hidden}, pass.weights.dtype(), "hidden", room);
-  if (joins_gelu(pass)) {
-    return matmul_gelu(pass.ctx, {.a = x.plain,
-                                  .b = pass.weights[up_.weight()],
-                                  .bias = up_.bias() == kNoParam ? TensorView{} : pass.weights[up_.bias()],
-                                  .x = saved.gate_up,
-                                  .y = saved.hidden,
-                                  .exact = pass.policy.writes_again()});
+  if (joins_activation(pass)) {
+    return matmul_activation(pass.ctx, {.kind = options_.activation,
+                                        .a = x.plain,
+                                        .b = pass.weights[up_.weight()],
+                                        .bias = up_.bias() == kNoParam ? TensorView{} : pass.weights[up_.bias()],
+                                        .x = saved.gate_up,
+                                        .y = saved.hidden,
+                                        .exact = pass.policy.writes_again()});
   }
   up_.forward(pass, x, saved.gate_up);
   activation_forward(pass.ctx, {.kind = options_.activation, .x = saved.gate_up, .y = Operand(saved.hidden)});
@@ -72,17 +73,18 @@ TensorView Mlp::backward(Pass& pass, const MlpSaved& saved, const TensorView& ro
   const bool rebuilds = !hidden.defined() && down_.reads_input(pass);
   const TensorView again = rebuilds ? room : TensorView{};
   if (rebuilds) pass.waiting.settle(pass.ctx, again);
-  if (joins_gelu(pass)) {
-    MatmulGeluGradArgs product{.a = dout,
-                               .b = pass.weights[down_.weight()],
-                               .x = saved.gate_up,
-                               .dx = dgate_up,
-                               .y = again,
-                               .dbias = bias.grad,
-                               .bias_beta = bias.beta};
+  if (joins_activation(pass)) {
+    MatmulActivationGradArgs product{.kind = options_.activation,
+                                     .a = dout,
+                                     .b = pass.weights[down_.weight()],
+                                     .x = saved.gate_up,
+                                     .dx = dgate_up,
+                                     .y = again,
+                                     .dbias = bias.grad,
+                                     .bias_beta = bias.beta};
     // Then up's gradient can wait for those of other blocks (see WaitingGradients).
-    if (matmul_gelu_backward_can_overwrite(pass.ctx, product)) product.dx = dgate_up = saved.gate_up;
-    matmul_gelu_backward(pass.ctx, product);
+    if (matmul_activation_backward_can_overwrite(pass.ctx, product)) product.dx = dgate_up = saved.gate_up;
+    matmul_activation_backward(pass.ctx, product);
   } else {
     const TensorView dhidden = gated ? pass.scratch(shape, "d hidden") : dgate_up;
     down_.backward_input(pass, dout, dhidden);

@@ -44,8 +44,8 @@ class Mlp {
                       const TensorView& dx, float beta = 0) const;
 
  private:
-  // The product and its GELU are one op.
-  bool joins_gelu(const Pass& pass) const;
+  // A product and the activation are one op.
+  bool joins_activation(const Pass& pass) const;
 
   Options options_;
   Linear up_, down_;

@@ -119,18 +119,6 @@ struct Layout {
   }
 };
 
-// A place in a ring.
-template <int kPlaces>
-struct RingPlace {
-  int stage = 0;
-  uint32_t parity = 0;
-  __device__ void advance() {
-    if (++stage < kPlaces) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
-
 #ifdef GRADMILL_HOPPER_CODE
 
 // The rows of a tile that a product is about: under a causal mask a warpgroup does not see a half of the diagonal.
@@ -279,7 +267,7 @@ class Owned {
   const Layout<kKeys>& shared_;
   int warpgroup_;
   bool begun_ = false;
-  RingPlace<2> place_;
+  cuda::RingPlace<2> place_;
 };
 
 // --- the producer's part: one thread starts all copies ---
@@ -319,14 +307,14 @@ class OwnTiles {
   const Layout<kKeys>& shared_;
   Items<kKeys> items_;
   int round_ = 0;
-  RingPlace<2> place_;
+  cuda::RingPlace<2> place_;
 };
 
 // Owned are queries; in the backward with dout and stats.
 template <bool kForward>
 __device__ void bring_keys(const Layout<false>& shared, const Maps& maps, const Params& p) {
   OwnTiles<false> own(shared, p);
-  RingPlace<kStages> place;
+  cuda::RingPlace<kStages> place;
   for (;; own.advance()) {
     const Item item = own.next(kForward ? kTileBytes : 2 * kTileBytes + kStatsBytes);
     if (item.steps == 0) return;

@@ -54,7 +54,7 @@ __device__ void walk_over_queries(const Layout<true>& shared, const Maps& maps, 
   const float scale_log2 = p.scale * flash::kLog2E;
   const Turns turns(warpgroup);
   Owned<true> owned(shared, warpgroup);
-  RingPlace<kStages> place;
+  cuda::RingPlace<kStages> place;
 #pragma unroll 1
   while (owned.wait()) {
     const uint64_t k = cuda::matrix_at(owned.rows(0)), v = cuda::matrix_at(owned.rows(1));
@@ -150,7 +150,7 @@ __device__ void walk_over_keys(const Layout<false>& shared, const Maps& maps, co
   const float scale_log2 = p.scale * flash::kLog2E;
   const Turns turns(warpgroup);
   Owned<false> owned(shared, warpgroup);
-  RingPlace<kStages> place;
+  cuda::RingPlace<kStages> place;
 #pragma unroll 1
   while (owned.wait()) {
     const uint64_t q = cuda::matrix_at(owned.rows(0)), dout = cuda::matrix_at(owned.rows(1));
@@ -207,7 +207,7 @@ __device__ void walk_over_keys(const Layout<false>& shared, const Maps& maps, co
 // The producer's part: one thread starts all copies.
 __device__ void bring_queries(const Layout<true>& shared, const Maps& maps, const Params& p) {
   OwnTiles<true> own(shared, p);
-  RingPlace<kStages> place;
+  cuda::RingPlace<kStages> place;
   for (;; own.advance()) {
     const Item item = own.next(2 * kTileBytes);
     if (item.steps == 0) return;

@@ -99,7 +99,7 @@ __device__ void attend(const Layout<false>& shared, const Maps& maps, const Para
   const float scale_log2 = p.scale * flash::kLog2E;
   const Turns turns(warpgroup);
   Owned<false> owned(shared, warpgroup);
-  RingPlace<kStages> place;
+  cuda::RingPlace<kStages> place;
 #pragma unroll 1
   while (owned.wait()) {
     const uint64_t q = cuda::matrix_at(owned.rows(0));

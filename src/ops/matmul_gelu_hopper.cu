@@ -28,17 +28,18 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int first_column = int(blockIdx.x) % work.shares * kShare, blocks = work.depth / kBlock;
   const Layout<kShare, Finisher::kBuffers> shared(memory);
   const Tiles tiles(work.rows, work.shares);
-  const int warpgroup = __shfl_sync(~0u, int(threadIdx.x) / kWarpgroup, 0);
+  const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), warpgroup = warp / 4;
   if (threadIdx.x == 0) shared.init_barriers();
   __syncthreads();
   if (warpgroup == kConsumers) {
     cuda::give_registers<24>();
-    if (threadIdx.x % kWarpgroup == 0) bring_activations(shared, maps.activations, tiles, blocks);
-    if (threadIdx.x % kWarpgroup == 32) bring_weight<Finisher::kRows>(shared, maps.weight, first_column, blocks);
+    if (warp % 4 == 0 && cuda::elect_one()) bring_activations(shared, maps.activations, tiles, blocks);
+    if (warp % 4 == 1 && cuda::elect_one()) {
+      bring_weight<Finisher::kRows>(shared, maps.weight, first_column, blocks);
+    }
   } else {
     cuda::take_registers<160>();
     const Order order(warpgroup);
-    const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0);
     const Desk desk(shared.strip(warp), shared.strip_here(warp));
     Finisher finisher{work, maps, desk};
     int round = 0;
@@ -93,16 +94,18 @@ bool can_multiply(const ExecContext& ctx, const TensorView& a, int64_t columns, 
 
 }  // namespace
 
-bool hopper_supports(const ExecContext& ctx, const MatmulGeluArgs& args) {
-  return can_multiply(ctx, args.a, args.x.cols(), args.b, args.x, args.y, args.bias);
+bool hopper_supports(const ExecContext& ctx, const MatmulActivationArgs& args) {
+  return args.kind == Activation::gelu_tanh &&
+         can_multiply(ctx, args.a, args.x.cols(), args.b, args.x, args.y, args.bias);
 }
 
-bool hopper_supports(const ExecContext& ctx, const MatmulGeluGradArgs& args) {
-  return can_multiply(ctx, args.a, args.x.cols(), args.b, args.x, args.dx, args.y);
+bool hopper_supports(const ExecContext& ctx, const MatmulActivationGradArgs& args) {
+  return args.kind == Activation::gelu_tanh &&
+         can_multiply(ctx, args.a, args.x.cols(), args.b, args.x, args.dx, args.y);
 }
 
 template <class T>
-void hopper_matmul_gelu(ExecContext& ctx, const MatmulGeluArgs& args) {
+void hopper_matmul_gelu(ExecContext& ctx, const MatmulActivationArgs& args) {
   const Work<cuda::Native<T>> work{.bias = args.bias.defined() ? cuda::native<T>(args.bias) : nullptr,
                                    .rows = int(args.a.rows()),
                                    .depth = int(args.a.cols())};
@@ -116,7 +119,7 @@ void hopper_matmul_gelu(ExecContext& ctx, const MatmulGeluArgs& args) {
 }
 
 template <class T>
-void hopper_matmul_gelu_backward(ExecContext& ctx, const MatmulGeluGradArgs& args) {
+void hopper_matmul_gelu_backward(ExecContext& ctx, const MatmulActivationGradArgs& args) {
   const Work<cuda::Native<T>> work{.rows = int(args.a.rows()), .depth = int(args.a.cols())};
   Maps maps{.activations = cuda::map_tiles(args.a, kTileRows),
             .weight = cuda::map_tiles(args.b, kBlock),
@@ -132,9 +135,9 @@ void hopper_matmul_gelu_backward(ExecContext& ctx, const MatmulGeluGradArgs& arg
   });
 }
 
-template void hopper_matmul_gelu<Bf16>(ExecContext&, const MatmulGeluArgs&);
-template void hopper_matmul_gelu<Fp16>(ExecContext&, const MatmulGeluArgs&);
-template void hopper_matmul_gelu_backward<Bf16>(ExecContext&, const MatmulGeluGradArgs&);
-template void hopper_matmul_gelu_backward<Fp16>(ExecContext&, const MatmulGeluGradArgs&);
+template void hopper_matmul_gelu<Bf16>(ExecContext&, const MatmulActivationArgs&);
+template void hopper_matmul_gelu<Fp16>(ExecContext&, const MatmulActivationArgs&);
+template void hopper_matmul_gelu_backward<Bf16>(ExecContext&, const MatmulActivationGradArgs&);
+template void hopper_matmul_gelu_backward<Fp16>(ExecContext&, const MatmulActivationGradArgs&);
 
 }  // namespace gradmill

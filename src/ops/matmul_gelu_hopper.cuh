@@ -96,22 +96,9 @@ __device__ inline void bring_weight(const Shared& shared, const CUtensorMap& map
   }
 }
 
-// A place in the ring, and its phase.
-template <int kStages>
-struct RingPlace {
-  int stage;
-  uint32_t parity;
-  __device__ explicit RingPlace(int count) : stage(count % kStages), parity(uint32_t(count / kStages) % 2) {}
-  __device__ void advance() {
-    const bool last = stage == kStages - 1;
-    stage = last ? 0 : stage + 1;
-    parity ^= uint32_t(last);
-  }
-};
-
 template <class Shared>
 __device__ inline void bring_activations(const Shared& shared, const CUtensorMap& map, const Tiles& tiles, int blocks) {
-  RingPlace<Shared::kStages> place(0);
+  cuda::RingPlace<Shared::kStages> place;
   for (int tile = tiles.first; tile < tiles.end; tile += tiles.step) {
 #pragma unroll 1
     for (int block = 0; block < blocks; ++block, place.advance()) {
@@ -144,7 +131,7 @@ __device__ inline void multiply_tile(const Shared& shared, const Order& order, i
                                      float (&c)[Shared::kShare / 8][4]) {
   constexpr uint64_t kStepA = 32 / 16;
   constexpr uint64_t kStepB = (kRows ? 16 * cuda::kTileRowBytes : 32) / 16;
-  RingPlace<Shared::kStages> place(count);
+  auto place = cuda::RingPlace<Shared::kStages>::at(count);
   int before = 0;  // the stage of the block before
   const auto release = [&] {
     if (threadIdx.x % 32 == 0) cuda::barrier_arrive(shared.empty(before));
@@ -203,7 +190,7 @@ class Desk {
   __device__ void bring(int buffer, const CUtensorMap& map, int column, int row) const {
     cuda::show_to_products();
     __syncwarp();
-    if (!leads()) return;
+    if (!cuda::elect_one()) return;
     cuda::barrier_expect(here(buffer), kStripBytes);
     cuda::copy_tile(at(buffer), map, column, row, here(buffer));
   }
@@ -222,7 +209,7 @@ class Desk {
     for (int i = 0; i < 4; ++i) cuda::store_matrices(at(buffer) + (lane_ ^ uint32_t(i * 32)), strip[i]);
     cuda::show_to_products();
     __syncwarp();
-    if (!leads()) return;
+    if (!cuda::elect_one()) return;
     if constexpr (kStreaming) {
       cuda::store_tile_streaming(map, column, row, at(buffer));
     } else {
@@ -233,11 +220,10 @@ class Desk {
   // Until all but the last kLeft strips have left.
   template <int kLeft>
   __device__ void wait() const {
-    if (leads()) cuda::wait_for_store_groups<kLeft>();
+    if (cuda::elect_one()) cuda::wait_for_store_groups<kLeft>();
   }
 
  private:
-  __device__ static bool leads() { return threadIdx.x % 32 == 0; }
   __device__ uint32_t at(int buffer) const { return strips_ + uint32_t(buffer) * kStripBytes; }
   __device__ uint32_t here(int buffer) const { return barriers_ + uint32_t(buffer) * 8; }
 

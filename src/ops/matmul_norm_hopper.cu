@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   cuda::cluster_wait();
   if (warpgroup == kConsumers) {
     cuda::give_registers<40>();
-    if (threadIdx.x % kWarpgroup == 0) bring<kColumns>(shared, maps, tiles, blocks, rank);
+    if (warp % 4 == 0 && cuda::elect_one()) bring<kColumns>(shared, maps, tiles, blocks, rank);
   } else {
     cuda::take_registers<232>();
     int count = 0, done = 0;
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       }
       cuda::show_to_products();
       __syncwarp();
-      arrive_everywhere(shared.tile_done());
+      cuda::barrier_arrive_everywhere<kCluster>(shared.tile_done());
     }
   }
 #else

@@ -107,12 +107,6 @@ __device__ void bring(const Layout<kColumns>& shared, const Maps& maps, const Ti
 template <int kColumns>
 using Accumulator = float[2][kColumns / 16][4];
 
-// To the barriers of all blocks of the cluster.
-__device__ inline void arrive_everywhere(uint32_t barrier) {
-  const int lane = int(threadIdx.x) % 32;
-  if (lane < kCluster) cuda::barrier_arrive_at(barrier, lane);
-}
-
 // c += rows of the left operand times the right one, `blocks` blocks from `count` on.
 template <class N, int kColumns>
 __device__ void multiply(const Layout<kColumns>& shared, int warpgroup, int count, int blocks,
@@ -136,10 +130,10 @@ __device__ void multiply(const Layout<kColumns>& shared, int warpgroup, int coun
     cuda::end_products();
     if (block == 0) continue;
     cuda::wait_for_products<1>();
-    arrive_everywhere(shared.empty(count - 1));
+    cuda::barrier_arrive_everywhere<kCluster>(shared.empty(count - 1));
   }
   cuda::wait_for_products<0>();
-  arrive_everywhere(shared.empty(count - 1));
+  cuda::barrier_arrive_everywhere<kCluster>(shared.empty(count - 1));
   cuda::hold_in_place(c[0]);
   cuda::hold_in_place(c[1]);
 }

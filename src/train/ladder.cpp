@@ -102,8 +102,11 @@ LadderRungs gpu_rungs(const RunConfig& base, const DeviceSpec& device) {
     options.kernels.batched_gradients = false;
   };
   off("norms in products", {}).adjust = [](SessionOptions& options) { options.kernels.norms_in_products = false; };
-  if (base.model.style == "gpt2") {
-    off("GELU in products", {}).adjust = [](SessionOptions& options) { options.kernels.fused_gelu = false; };
+  // Those of gated MLPs by Hopper's kernels only.
+  if (base.model.style == "gpt2" || device.compute_capability == 90) {
+    off("activations in products", {}).adjust = [](SessionOptions& options) {
+      options.kernels.fused_activations = false;
+    };
   }
   climb.add_save_policies(base.machine.save_policy);
   return rungs;

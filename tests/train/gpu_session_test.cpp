@@ -213,7 +213,7 @@ TEST_P(GpuSession, BatchedGradientsAreTheSingleOnes) {
   expect_close(gradients("none", as_it_is), single, 1e-4, "all at once");
   expect_close(gradients("cheap", as_it_is), single, 1e-4, "a few at a time");
   const std::vector<float> apart =
-      gradients("none", [](KernelOptions& kernels) { kernels.batched_gradients = kernels.fused_gelu = false; });
+      gradients("none", [](KernelOptions& kernels) { kernels.batched_gradients = kernels.fused_activations = false; });
   expect_close(single, apart, 3e-2, "GELU apart");
 }
 

@@ -60,15 +60,16 @@ TEST(LadderRungs, OneThingOffLeavesTheRestOn) {
   find(rungs.all_but, "CUDA graphs").adjust(options);
   EXPECT_FALSE(options.capture);
   EXPECT_TRUE(options.autotune);
-  find(rungs.all_but, "GELU in products").adjust(options);
-  EXPECT_FALSE(options.kernels.fused_gelu);
+  find(rungs.all_but, "activations in products").adjust(options);
+  EXPECT_FALSE(options.kernels.fused_activations);
   find(rungs.all_but, "batched weight gradients").adjust(options);
   EXPECT_FALSE(options.kernels.batched_gradients);
   find(rungs.all_but, "norms in products").adjust(options);
   EXPECT_FALSE(options.kernels.norms_in_products);
   RunConfig gated;
   gated.model.style = "llama";
-  EXPECT_EQ(ladder_rungs(gated, device_by_name("h100")).all_but.size(), 7u);
+  EXPECT_EQ(ladder_rungs(gated, device_by_name("h100")).all_but.size(), 8u);
+  EXPECT_EQ(ladder_rungs(gated, device_by_name("a100-80")).all_but.size(), 7u);
 }
 
 TEST(LadderRungs, AnOlderGpuHasFp16AndSaysWhatItLacks) {

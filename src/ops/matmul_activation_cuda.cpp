@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trials call the kernels themselves, not their ops, so that no ledger counts them.
-#include "ops/matmul_gelu.h"
+#include "ops/matmul_activation.h"
 
 #include "cuda/engine.h"
 #include "cuda/gemm.h"
@@ -11,7 +11,7 @@
 namespace gradmill {
 namespace {
 
-cuda::GemmCall call_of(const MatmulGeluArgs& args) {
+cuda::GemmCall call_of(const MatmulActivationArgs& args) {
   return {.a = args.a,
           .b = args.b,
           .c = args.y,
@@ -21,7 +21,7 @@ cuda::GemmCall call_of(const MatmulGeluArgs& args) {
           .aux = args.x};
 }
 
-cuda::GemmCall call_of(const MatmulGeluGradArgs& args) {
+cuda::GemmCall call_of(const MatmulActivationGradArgs& args) {
   return {.a = args.a,
           .b = args.b,
           .c = args.dx,
@@ -33,7 +33,7 @@ cuda::GemmCall call_of(const MatmulGeluGradArgs& args) {
 }  // namespace
 
 template <Device D, class T>
-bool prefers_matmul_gelu(ExecContext& ctx, const MatmulGeluArgs& args) {
+bool prefers_matmul_gelu(ExecContext& ctx, const MatmulActivationArgs& args) {
   return ctx.cuda->gemm().prefers(call_of(args), [&] {
     matmul<D>(ctx, {.a = args.a, .b = args.b, .c = args.x, .transpose_b = true, .bias = args.bias});
     activation_forward<D, T>(ctx, {.kind = Activation::gelu_tanh, .x = args.x, .y = Operand(args.y)});
@@ -42,7 +42,7 @@ bool prefers_matmul_gelu(ExecContext& ctx, const MatmulGeluArgs& args) {
 
 // The trials put the bias's gradient, if one is wanted, over its own partial sums: scratch that only they read.
 template <Device D, class T>
-bool prefers_matmul_gelu_backward(ExecContext& ctx, const MatmulGeluGradArgs& args, const TensorView& partials) {
+bool prefers_matmul_gelu_backward(ExecContext& ctx, const MatmulActivationGradArgs& args, const TensorView& partials) {
   TensorView dbias;
   if (partials.defined()) dbias = TensorView(partials.data, DType::fp32, {args.dx.cols()});
   const ActivationGradArgs gradient{
@@ -58,20 +58,20 @@ bool prefers_matmul_gelu_backward(ExecContext& ctx, const MatmulGeluGradArgs& ar
 }
 
 template <>
-void matmul_gelu<Device::cuda>(ExecContext& ctx, const MatmulGeluArgs& args) {
+void matmul_gelu<Device::cuda>(ExecContext& ctx, const MatmulActivationArgs& args) {
   ctx.cuda->gemm().run(call_of(args));
 }
 
 template <>
-void matmul_gelu_backward<Device::cuda>(ExecContext& ctx, const MatmulGeluGradArgs& args) {
+void matmul_gelu_backward<Device::cuda>(ExecContext& ctx, const MatmulActivationGradArgs& args) {
   ctx.cuda->gemm().run(call_of(args));
 }
 
-template bool prefers_matmul_gelu<Device::cuda, Bf16>(ExecContext&, const MatmulGeluArgs&);
-template bool prefers_matmul_gelu<Device::cuda, Fp16>(ExecContext&, const MatmulGeluArgs&);
-template bool prefers_matmul_gelu_backward<Device::cuda, Bf16>(ExecContext&, const MatmulGeluGradArgs&,
+template bool prefers_matmul_gelu<Device::cuda, Bf16>(ExecContext&, const MatmulActivationArgs&);
+template bool prefers_matmul_gelu<Device::cuda, Fp16>(ExecContext&, const MatmulActivationArgs&);
+template bool prefers_matmul_gelu_backward<Device::cuda, Bf16>(ExecContext&, const MatmulActivationGradArgs&,
                                                                const TensorView&);
-template bool prefers_matmul_gelu_backward<Device::cuda, Fp16>(ExecContext&, const MatmulGeluGradArgs&,
+template bool prefers_matmul_gelu_backward<Device::cuda, Fp16>(ExecContext&, const MatmulActivationGradArgs&,
                                                                const TensorView&);
 
 }  // namespace gradmill
