@@ -92,8 +92,8 @@ struct Tiles {
   }
 };
 
-// The right operand of the forward has rows of the result's columns: those of a tile are two pieces of 128, of gated
-// kinds one of the gate and one of up. That of the backward has columns of the result's.
+// The right operand of the forward has a row for each of the product's columns: those of a tile are two pieces of 128,
+// of gated kinds one of the gate and one of up. That of the backward has a column for each (Pass::kRows).
 struct Maps {
   CUtensorMap left, right, x;
 };
