@@ -40,7 +40,7 @@ CUtensorMap map_tiles(const TensorView& view, int rows, int columns) {
     throw Error(ExitCode::failure,
                 fmt::format("the driver refused a tensor map of {} x {} elements (error {})", view.rows(), view.cols(),
                             static_cast<int>(result)),
-                "set attention.backend=cudnn");
+                "update the NVIDIA driver");
   }
   return map;
 }

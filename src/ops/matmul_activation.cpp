@@ -28,11 +28,13 @@ bool ask_gpu(DType dtype, Ask&& ask) {
   return false;
 }
 
-OpCost cost_of(const MatmulArgs& product, const TensorView& x, const TensorView& y) {
-  const double columns = product.transpose_b ? double(product.b.rows()) : double(product.b.cols());
-  const size_t again = y.defined() ? y.bytes() : 0, read = product.transpose_b ? 0 : x.bytes();
-  return {.flops = 2 * double(product.a.numel()) * columns,
-          .bytes = double(product.a.bytes() + product.b.bytes() + product.c.bytes() + read + again),
+// `others`: what is read or written beside the product, or undefined.
+template <class... Views>
+OpCost cost_of(const MatmulArgs& product, const Views&... others) {
+  const int64_t columns = product.b.numel() / product.a.cols();
+  const size_t beside = ((others.defined() ? others.bytes() : 0) + ... + 0);
+  return {.flops = 2 * double(product.a.numel()) * double(columns),
+          .bytes = double(product.a.bytes() + product.b.bytes() + product.c.bytes() + beside),
           .matrix = true};
 }
 
@@ -88,8 +90,8 @@ void matmul_activation(ExecContext& ctx, const MatmulActivationArgs& args) {
     matmul(ctx, product);
     return activation_forward(ctx, {.kind = args.kind, .x = args.x, .y = Operand(args.y)});
   }
-  run_op(ctx, product_name(ctx, "matmul_activation", product), args.x.dtype, FloatTypes{},
-         cost_of(product, args.x, args.y), [&]<Device D, class T>() {
+  run_op(ctx, product_name(ctx, "matmul_activation", product), args.x.dtype, FloatTypes{}, cost_of(product, args.y),
+         [&]<Device D, class T>() {
            if constexpr (D == Device::cuda) {
              if (way == Way::library) return matmul_gelu<D>(ctx, args);
              if constexpr (!std::is_same_v<T, float>) {

@@ -63,6 +63,12 @@ std::vector<OpCase> fp32_cases() {
   return cases;
 }
 
+std::vector<OpCase> narrow_gpu_cases() {
+  std::vector<OpCase> cases = cases_without(DType::fp32);
+  std::erase_if(cases, [](const OpCase& one) { return one.device != Device::cuda; });
+  return cases;
+}
+
 std::vector<OpCase> cases_without(DType dtype) {
   std::vector<OpCase> cases = all_cases();
   std::erase_if(cases, [&](const OpCase& one) { return one.dtype == dtype; });

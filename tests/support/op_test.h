@@ -27,6 +27,8 @@ std::string case_name(const testing::TestParamInfo<OpCase>& info);
 // Every device and dtype of this build. Cases of a GPU are skipped, visibly, where there is none.
 std::vector<OpCase> all_cases();
 std::vector<OpCase> fp32_cases();
+// On a GPU, in 16 bits: for sizes that only its own kernels make interesting. None in a build without CUDA.
+std::vector<OpCase> narrow_gpu_cases();
 // Those of all_cases() with another dtype.
 std::vector<OpCase> cases_without(DType dtype);
 
