@@ -22,6 +22,18 @@ struct Packed {
   __device__ static Packed load_streaming(const N* from) {
     return gather([&](int i) { return __ldcs(reinterpret_cast<const uint4*>(from) + i); });
   }
+  // Zeros unless wanted, without a branch.
+  __device__ static Packed load_if(bool wanted, const N* from) {
+    return gather([&](int i) {
+      uint4 bits = {};
+      asm volatile(
+          "{.reg .pred p; setp.ne.b32 p, %5, 0;\n"
+          "@p ld.global.v4.b32 {%0, %1, %2, %3}, [%4];}"
+          : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w)
+          : "l"(reinterpret_cast<const uint4*>(from) + i), "r"(int(wanted)));
+      return bits;
+    });
+  }
   // In assembly: the compiler may take a plain store of a vector apart.
   __device__ void store(N* to) const {
 #pragma unroll

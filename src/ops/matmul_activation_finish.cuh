@@ -18,9 +18,11 @@ inline constexpr int kChunk = Packed<__half>::kSize;  // columns of a lane
 template <class N>
 struct Work {
   const N* bias;  // (columns of x), or null
+  const N* x;     // of the backward
   N *dx, *y;      // y may be null in the backward
-  int64_t dx_stride, y_stride;
+  int64_t x_stride, dx_stride, y_stride;
   int rows, depth, size;
+  bool shared;  // warps that multiply finish a part
 };
 
 // Of gated kinds a tile has half of its columns from the gate.
@@ -48,15 +50,16 @@ __device__ Packed<N> load_chunk(uint32_t desk, uint32_t row, uint32_t chunk) {
 // take batches in turn.
 class Cursor {
  public:
-  static constexpr int kBatches = kGroupRows / kBatchRows;
+  static constexpr int kBatches = kGroupRows / kBatchRows, kBatchesOfWarp = kWarpRows / kBatchRows;
 
-  __device__ Cursor(const Tiles& tiles, int rank, int finisher)
-      : tiles_(tiles), rank_(rank), finisher_(finisher), index_(Tiles::first()), batch_(first()) {
+  // `shared`: of the rows of each warp that multiplies, it finishes the first batch itself.
+  __device__ Cursor(const Tiles& tiles, int rank, int finisher, bool shared)
+      : tiles_(tiles), rank_(rank), finisher_(finisher), shared_(shared), index_(Tiles::first()), batch_(first()) {
     if (!done()) tile_ = tiles_[index_];
   }
   __device__ void advance() {
     batch_ += kFinishers;
-    if (batch_ < kBatches) return;
+    if (batch_ < batches()) return;
     group_ ^= 1;
     batch_ = first();
     if (group_ != 0) return;
@@ -66,11 +69,11 @@ class Cursor {
   }
   __device__ bool done() const { return index_ >= tiles_.count(); }
   __device__ bool begins_desk() const { return batch_ < kFinishers; }
-  __device__ bool ends_desk() const { return batch_ + kFinishers >= kBatches; }
+  __device__ bool ends_desk() const { return batch_ + kFinishers >= batches(); }
   __device__ int group() const { return group_; }
   __device__ uint32_t parity() const { return parity_; }
   // The batch's first row on the desk; the desk's first row and the tile's first column in the product.
-  __device__ int desk_row() const { return batch_ * kBatchRows; }
+  __device__ int desk_row() const { return (batch_ + (shared_ ? batch_ / (kBatchesOfWarp - 1) + 1 : 0)) * kBatchRows; }
   __device__ int row() const { return tile_.row * kClusterRows + rank_ * kTileRows + group_ * kGroupRows; }
   __device__ int column(int tile_columns) const { return tile_.column * tile_columns; }
 
@@ -78,9 +81,12 @@ class Cursor {
   static_assert(kGroups == 2);
   // So that none always has more.
   __device__ int first() const { return (finisher_ + group_) % kFinishers; }
+  __device__ int batches() const { return shared_ ? kBatches - kGroupRows / kWarpRows : kBatches; }
 
   Tiles tiles_;
-  int rank_, finisher_, index_, group_ = 0, batch_;
+  int rank_, finisher_;
+  bool shared_;
+  int index_, group_ = 0, batch_;
   uint32_t parity_ = 0;
   Tile tile_{};
 };
@@ -88,13 +94,17 @@ class Cursor {
 template <class N, class Act, bool kIsGated>
 class Forward {
  public:
-  static constexpr bool kRows = false, kGated = kIsGated;
+  static constexpr bool kRows = false, kGated = kIsGated, kShares = false;
   static constexpr int kBlock = kForwardBlock, kStages = kForwardStages, kSlots = 0;
   static constexpr int kChunks = (kGated ? kTileColumns / 2 : kTileColumns) / kChunk;  // of a row of y
   static constexpr int kColumns = kChunks * kChunk;
 
   __device__ Forward(const Layout<Forward>&, const Work<N>& work, const Maps& maps, const Cursor&, int)
       : work_(work), maps_(maps) {}
+
+  struct BatchOfX {};
+  __device__ static void ask_for_x(const Work<N>&, int, int, BatchOfX&) {}
+  __device__ static void finish_own(const Work<N>&, int, int, uint32_t, int, const BatchOfX&) {}
 
   // x leaves as it lies on the desk. The next product reads y; x waits for the backward.
   __device__ void begin_desk(const Cursor& at, uint32_t desk) const {
@@ -139,7 +149,7 @@ class Forward {
 template <class N, class Act, bool kIsGated, bool kAgain>
 class Gradient {
  public:
-  static constexpr bool kRows = true, kGated = kIsGated;
+  static constexpr bool kRows = true, kGated = kIsGated, kShares = !kGated;
   static constexpr int kBlock = kBackwardBlock, kStages = kBackwardStages, kSlots = kGated ? 3 : 6;
   static constexpr int kColumns = kTileColumns;
 
@@ -151,44 +161,77 @@ class Gradient {
   __device__ void begin_desk(const Cursor&, uint32_t) const {}
   __device__ void end_desk() const {}
 
+  // What a lane has of a batch of x.
+  struct BatchOfX {
+    Packed<N> gate[kBatchRows], up[kBatchRows];
+  };
+
   __device__ void finish(const Cursor& at, uint32_t desk) {
-    const uint32_t lane = threadIdx.x % 32, x = shared_.slot(finisher_, place_.stage) + lane * 16;
-    const int row = at.row() + at.desk_row(), left = work_.rows - row;
-    const int64_t column = at.column(kColumns) + lane * kChunk;
-    N *dx = work_.dx + row * work_.dx_stride + column, *y = work_.y + row * work_.y_stride + column;
-    Packed<N> dy[kBatchRows], gate[kBatchRows], up[kBatchRows];
-#pragma unroll
-    for (int i = 0; i < kBatchRows; ++i) dy[i] = load_chunk<N>(desk, at.desk_row() + i, lane);
+    const uint32_t from = shared_.slot(finisher_, place_.stage) + threadIdx.x % 32 * 16;
+    Packed<N> dy[kBatchRows];
+    load_dy(desk, at.desk_row(), dy);
     cuda::barrier_wait(shared_.slot_here(finisher_, place_.stage), place_.parity);
+    BatchOfX x;
 #pragma unroll
     for (int i = 0; i < kBatchRows; ++i) {
-      gate[i] = load(x + i * kRowBytes);
-      if constexpr (kGated) up[i] = load(x + (kBatchRows + i) * kRowBytes);
+      x.gate[i] = load(from + i * kRowBytes);
+      if constexpr (kGated) x.up[i] = load(from + (kBatchRows + i) * kRowBytes);
     }
-#pragma unroll
-    for (int i = 0; i < kBatchRows; ++i, dx += work_.dx_stride, y += work_.y_stride) {
-      float value[kChunk];
-      Packed<N>::of([&](int e) {
-        const Point point = Act::point(gate[i][e]);
-        value[e] = point.value;
-        return __fmul_rn(kGated ? dy[i][e] * up[i][e] : dy[i][e], point.slope);
-      }).store_if(i < left, dx);
-      if constexpr (kGated) {
-        Packed<N>::of([&](int e) { return dy[i][e] * value[e]; }).store_if(i < left, dx + work_.size);
-      }
-      if constexpr (kAgain) {
-        Packed<N>::of([&](int e) { return kGated ? value[e] * up[i][e] : value[e]; }).store_if(i < left, y);
-      }
-    }
+    finish_rows(work_, at.row() + at.desk_row(), at.column(kColumns), dy, x);
     cuda::show_to_products();  // the copy engine must not be faster than the last reads
     __syncwarp();
     bring_x(place_.stage);
     place_.advance();
   }
 
+  // The same by a warp that multiplies, for its first rows, from `row` on and `desk_row` on its desk. What it will need
+  // of x it asks for when its last products are under way.
+  __device__ static void ask_for_x(const Work<N>& work, int row, int column, BatchOfX& x) {
+    const N* from = work.x + row * work.x_stride + column + threadIdx.x % 32 * kChunk;
+#pragma unroll
+    for (int i = 0; i < kBatchRows; ++i, from += work.x_stride) {
+      const bool wanted = work.shared && row + i < work.rows;
+      x.gate[i] = Packed<N>::load_if(wanted, from);
+      if constexpr (kGated) x.up[i] = Packed<N>::load_if(wanted, from + work.size);
+    }
+  }
+  __device__ static void finish_own(const Work<N>& work, int row, int column, uint32_t desk, int desk_row,
+                                    const BatchOfX& x) {
+    __syncwarp();
+    Packed<N> dy[kBatchRows];
+    load_dy(desk, desk_row, dy);
+    finish_rows(work, row, column, dy, x);
+    __syncwarp();
+  }
+
  private:
   static constexpr int kRowBytes = kTileColumns * 2;
 
+  __device__ static void load_dy(uint32_t desk, int desk_row, Packed<N> (&dy)[kBatchRows]) {
+#pragma unroll
+    for (int i = 0; i < kBatchRows; ++i) dy[i] = load_chunk<N>(desk, desk_row + i, threadIdx.x % 32);
+  }
+  __device__ static void finish_rows(const Work<N>& work, int row, int tile_column, const Packed<N> (&dy)[kBatchRows],
+                                     const BatchOfX& x) {
+    const int left = work.rows - row;
+    const int64_t column = tile_column + threadIdx.x % 32 * kChunk;
+    N *dx = work.dx + row * work.dx_stride + column, *y = work.y + row * work.y_stride + column;
+#pragma unroll
+    for (int i = 0; i < kBatchRows; ++i, dx += work.dx_stride, y += work.y_stride) {
+      float value[kChunk];
+      Packed<N>::of([&](int e) {
+        const Point point = Act::point(x.gate[i][e]);
+        value[e] = point.value;
+        return __fmul_rn(kGated ? dy[i][e] * x.up[i][e] : dy[i][e], point.slope);
+      }).store_if(i < left, dx);
+      if constexpr (kGated) {
+        Packed<N>::of([&](int e) { return dy[i][e] * value[e]; }).store_if(i < left, dx + work.size);
+      }
+      if constexpr (kAgain) {
+        Packed<N>::of([&](int e) { return kGated ? value[e] * x.up[i][e] : value[e]; }).store_if(i < left, y);
+      }
+    }
+  }
   __device__ static Packed<N> load(uint32_t from) {
     const uint4 bits = cuda::load_shared_16(from);
     return {{bits.x, bits.y, bits.z, bits.w}};
@@ -216,7 +259,7 @@ class Gradient {
 template <class N, class Pass>
 __device__ void finish_tiles(const Layout<Pass>& shared, const Work<N>& work, const Maps& maps, const Tiles& tiles,
                              int rank, int finisher) {
-  Cursor at(tiles, rank, finisher);
+  Cursor at(tiles, rank, finisher, Pass::kShares && work.shared);
   const bool leads = finisher == 0 && threadIdx.x % 32 == 0;
   Pass pass(shared, work, maps, at, finisher);
 #pragma unroll 1

@@ -19,6 +19,31 @@ namespace {
 
 using namespace hopper_activation;
 
+// One of the warps that multiply.
+template <class N, class Pass>
+__device__ void multiply_tiles(const Layout<Pass>& shared, const Work<N>& work, const Tiles& tiles, int rank,
+                               int warp) {
+  const int group = warp / 4;
+  const uint32_t desk = shared.desk(group);
+  cuda::RingPlace<Pass::kStages> place;
+  uint32_t parity = 0;  // of the desk's phases
+  tiles.each([&](const Tile& tile, int) {
+    const int desk_row = warp % 4 * kWarpRows, column = tile.column * Pass::kColumns;
+    const int row = tile.row * kClusterRows + rank * kTileRows + group * kGroupRows + desk_row;
+    Accumulator c;
+    typename Pass::BatchOfX x;
+    multiply_tile<N, Pass>(shared, group, work.depth / Pass::kBlock, place, c,
+                           [&] { Pass::ask_for_x(work, row, column, x); });
+    if (!Pass::kRows && work.bias) add_bias<Pass>(work, tile, c);
+    cuda::barrier_wait(shared.cleared(group), parity ^ 1);  // at once in the first round
+    lay<N>(desk, c);
+    if (!Pass::kRows) cuda::show_to_products();  // the copy engine brings x to memory
+    cuda::barrier_arrive(shared.laid(group));
+    parity ^= 1;
+    if (Pass::kShares && work.shared) Pass::finish_own(work, row, column, desk, desk_row, x);
+  });
+}
+
 template <class N, class Pass>
 __global__ void __launch_bounds__(kThreads, 1)
     matmul_activation_kernel(const __grid_constant__ Maps maps, const __grid_constant__ Work<N> work, Tiles tiles) {
@@ -30,23 +55,16 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();
   cuda::cluster_arrive_started();
   cuda::cluster_wait();
-  uint32_t parity = 0;  // of the desks' phases
   if (warpgroup < kGroups) {
-    cuda::RingPlace<Pass::kStages> place;
-    tiles.each([&](const Tile& tile, int) {
-      Accumulator c;
-      multiply_tile<N, Pass>(shared, warpgroup, work.depth / Pass::kBlock, place, c);
-      if (work.bias) add_bias<Pass>(work, tile, c);
-      cuda::barrier_wait(shared.cleared(warpgroup), parity ^ 1);  // at once in the first round
-      lay<N>(shared.desk(warpgroup), c);
-      cuda::show_to_products();
-      cuda::barrier_arrive(shared.laid(warpgroup));
-      parity ^= 1;
-    });
-  } else if (warp % 4 < kFinishers) {
-    finish_tiles<N, Pass>(shared, work, maps, tiles, rank, warp % 4);
-  } else if (cuda::elect_one()) {
-    bring<Pass>(shared, maps, tiles, work.depth, work.size, rank);
+    if constexpr (Pass::kShares) cuda::take_registers<kMultiplierRegisters>();
+    multiply_tiles<N, Pass>(shared, work, tiles, rank, warp);
+  } else {
+    if constexpr (Pass::kShares) cuda::give_registers<kFinisherRegisters>();
+    if (warp % 4 < kFinishers) {
+      finish_tiles<N, Pass>(shared, work, maps, tiles, rank, warp % 4);
+    } else if (cuda::elect_one()) {
+      bring<Pass>(shared, maps, tiles, work.depth, work.size, rank);
+    }
   }
 #else
   __trap();
@@ -109,13 +127,16 @@ void wide_hopper_matmul_activation_backward(ExecContext& ctx, const MatmulActiva
   const Maps maps{.left = cuda::map_tiles(args.a, kTileRows, kBackwardBlock),
                   .right = cuda::map_tiles(args.b, kBackwardBlock),
                   .x = cuda::map_tiles(args.x, kBatchRows, kTileColumns)};
-  const Work<N> work{.dx = cuda::native<T>(args.dx),
+  const Work<N> work{.x = cuda::native<T>(args.x),
+                     .dx = cuda::native<T>(args.dx),
                      .y = args.y.defined() ? cuda::native<T>(args.y) : nullptr,
+                     .x_stride = args.x.row_stride,
                      .dx_stride = args.dx.row_stride,
                      .y_stride = args.y.row_stride,
                      .rows = int(args.a.rows()),
                      .depth = int(args.a.cols()),
-                     .size = int(args.b.cols())};
+                     .size = int(args.b.cols()),
+                     .shared = args.a.cols() <= kMostSharedDepth};
   with_activation<N>(args.kind, [&]<class Act, bool kGated>() {
     if (work.y) {
       start<T, Gradient<N, Act, kGated, true>>(ctx, maps, work);

@@ -12,7 +12,7 @@
 namespace gradmill::hopper_activation {
 
 inline constexpr int kTileRows = 128, kTileColumns = 256;  // of a block's product
-inline constexpr int kWarpgroup = 128, kGroups = 2, kGroupRows = kTileRows / kGroups;
+inline constexpr int kWarpgroup = 128, kGroups = 2, kGroupRows = kTileRows / kGroups, kWarpRows = 16;
 // Two warpgroups multiply; of the third, one warp starts copies and the others finish tiles.
 inline constexpr int kThreads = (kGroups + 1) * kWarpgroup, kFinishers = 3;
 // Blocks with the same columns of the product bring half of the right operand each, to both.
@@ -21,6 +21,10 @@ inline constexpr int kCluster = 2, kClusterRows = kCluster * kTileRows;
 inline constexpr int kPanels = kTileColumns / 64;
 inline constexpr uint32_t kPanelBytes = kGroupRows * cuda::kTileRowBytes, kDeskBytes = kPanels * kPanelBytes;
 inline constexpr int kBatchRows = 4;  // that a finisher does at a time
+// Registers of threads in the backward; the kernel starts with 168 for each.
+inline constexpr int kMultiplierRegisters = 208, kFinisherRegisters = 88;
+// Up to this depth warps that multiply finish a part of the backward, which would take longer than to multiply.
+inline constexpr int64_t kMostSharedDepth = 1280;
 // Depth that is brought at a time, and how much of it is under way. The backward needs room for x, too.
 inline constexpr int kForwardBlock = 64, kForwardStages = 3, kBackwardBlock = 32, kBackwardStages = 5;
 
@@ -149,10 +153,10 @@ __device__ void bring(const Layout<Pass>& shared, const Maps& maps, const Tiles&
 
 using Accumulator = float[kTileColumns / 8][4];
 
-// A warpgroup's rows of a tile.
-template <class N, class Pass>
+// A warpgroup's rows of a tile. Calls meanwhile() when the last products are under way.
+template <class N, class Pass, class Meanwhile>
 __device__ void multiply_tile(const Layout<Pass>& shared, int group, int blocks, cuda::RingPlace<Pass::kStages>& place,
-                              Accumulator& c) {
+                              Accumulator& c, Meanwhile&& meanwhile) {
   constexpr bool kRows = Pass::kRows;
   constexpr int kBlock = Pass::kBlock;
   constexpr uint64_t kStepA = 32 / 16, kStepB = (kRows ? 16 * cuda::kTileRowBytes : 32) / 16;
@@ -179,6 +183,7 @@ __device__ void multiply_tile(const Layout<Pass>& shared, int group, int blocks,
     before = place.stage;
     place.advance();
   }
+  meanwhile();
   cuda::wait_for_products<0>();
   cuda::barrier_arrive_everywhere<kCluster>(shared.empty(before));
   cuda::hold_in_place(c);

@@ -286,7 +286,9 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView&
                                                         : NormForm::plain;
   const bool more = rows.y || rows.dropped;
   const size_t limit = cuda::shared_limit(ctx.device.compute_capability) - 2 * kBackwardThreads * sizeof(RowStats);
-  const int most = std::min(form == NormForm::full ? kMostFullPacks : 4, static_cast<int>(limit / Stages<1>::kBytes));
+  constexpr int kMost = 4;
+  const int most =
+      std::min(form == NormForm::full ? kMostFullPacks : kMost, static_cast<int>(limit / Stages<1>::kBytes));
   const auto run = [&]<int kLanes, int kPacks>() {
     constexpr size_t kBytes = Stages<kPacks>::kBytes;
     rows.two_stages = 2 * kBytes <= limit;
@@ -303,7 +305,7 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView&
                    rows.dropped ? norm_backward_whole_kernel<N, true> : norm_backward_whole_kernel<N, false>, rows);
     }
   }
-  if (!done) done = packed && with_row_shape(size / Packed<N>::kSize, most, run);
+  if (!done) done = packed && with_row_shape<kMost>(size / Packed<N>::kSize, most, run);
   if (!done) {
     cuda::launch(cuda::LaunchConfig{grid, dim3(kAnyThreads), cuda::stream_of(ctx)}, norm_backward_any_kernel<N>, rows);
   }

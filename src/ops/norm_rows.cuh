@@ -101,22 +101,26 @@ struct RowGradient {
   }
 };
 
-// Calls run<kLanes, kPacks>() with the fewest threads that hold a row in two or three packs each, or a warp's in four:
-// 896 and 1024 columns then need no barrier. False: it is too wide. `most`: packs that a thread may have, at least two.
-template <class Run>
+// Calls run<kLanes, kPacks>() with the fewest threads that hold a row in two or three packs each, or a warp's in four
+// or eight: 896, 1024 and 2048 columns then need no barrier. False: it is too wide. `most`: packs that a thread may
+// have, at least two and at most kMost.
+template <int kMost, class Run>
 bool with_row_shape(int64_t packs, int most, Run&& run) {
   const auto fits = [&]<int kLanes, int kPacks>() {
-    if (packs > kPacks * kLanes || kPacks > most) return false;
-    run.template operator()<kLanes, kPacks>();
-    return true;
+    if constexpr (kPacks <= kMost) {
+      if (packs > kPacks * kLanes || kPacks > most) return false;
+      run.template operator()<kLanes, kPacks>();
+      return true;
+    }
+    return false;
   };
   const auto fits_either = [&]<int kLanes>() {
     return fits.template operator()<kLanes, 2>() || fits.template operator()<kLanes, 3>();
   };
   return fits_either.template operator()<16>() || fits_either.template operator()<32>() ||
          fits.template operator()<32, 4>() || fits_either.template operator()<64>() ||
-         fits_either.template operator()<128>() || fits_either.template operator()<256>() ||
-         fits_either.template operator()<512>();
+         fits.template operator()<32, 8>() || fits_either.template operator()<128>() ||
+         fits_either.template operator()<256>() || fits_either.template operator()<512>();
 }
 
 template <class T>
