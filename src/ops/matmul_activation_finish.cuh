@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of products on their desks (see matmul_activation_hopper.cuh). Three warps finish them, four rows at a
 // time, while the next tile is multiplied: some 18 instructions an element, of which two are exponential or reciprocal,
-// so that to finish a tile of the backward takes about as long as to multiply a depth of 1,300.
+// so that to finish a tile of the backward takes about as long as to multiply a depth of 1,300. Where it is multiplied
+// sooner, warps that multiply finish a quarter; of gated kinds they do not, as nothing was gained.
 #pragma once
 
 #include "cuda/packed.cuh"
@@ -18,11 +19,17 @@ inline constexpr int kChunk = Packed<__half>::kSize;  // columns of a lane
 template <class N>
 struct Work {
   const N* bias;  // (columns of x), or null
-  const N* x;     // of the backward
+  const N* x;     // of a backward that is shared
   N *dx, *y;      // y may be null in the backward
   int64_t x_stride, dx_stride, y_stride;
   int rows, depth, size;
-  bool shared;  // warps that multiply finish a part
+  bool shared;  // warps that multiply finish a part, where they can (Pass::kShares)
+};
+
+// What a lane has of a batch of x.
+template <class N>
+struct BatchOfX {
+  Packed<N> gate[kBatchRows], up[kBatchRows];
 };
 
 // Of gated kinds a tile has half of its columns from the gate.
@@ -102,10 +109,6 @@ class Forward {
   __device__ Forward(const Layout<Forward>&, const Work<N>& work, const Maps& maps, const Cursor&, int)
       : work_(work), maps_(maps) {}
 
-  struct BatchOfX {};
-  __device__ static void ask_for_x(const Work<N>&, int, int, BatchOfX&) {}
-  __device__ static void finish_own(const Work<N>&, int, int, uint32_t, int, const BatchOfX&) {}
-
   // x leaves as it lies on the desk. The next product reads y; x waits for the backward.
   __device__ void begin_desk(const Cursor& at, uint32_t desk) const {
 #pragma unroll
@@ -161,17 +164,12 @@ class Gradient {
   __device__ void begin_desk(const Cursor&, uint32_t) const {}
   __device__ void end_desk() const {}
 
-  // What a lane has of a batch of x.
-  struct BatchOfX {
-    Packed<N> gate[kBatchRows], up[kBatchRows];
-  };
-
   __device__ void finish(const Cursor& at, uint32_t desk) {
     const uint32_t from = shared_.slot(finisher_, place_.stage) + threadIdx.x % 32 * 16;
     Packed<N> dy[kBatchRows];
     load_dy(desk, at.desk_row(), dy);
     cuda::barrier_wait(shared_.slot_here(finisher_, place_.stage), place_.parity);
-    BatchOfX x;
+    BatchOfX<N> x;
 #pragma unroll
     for (int i = 0; i < kBatchRows; ++i) {
       x.gate[i] = load(from + i * kRowBytes);
@@ -186,17 +184,16 @@ class Gradient {
 
   // The same by a warp that multiplies, for its first rows, from `row` on and `desk_row` on its desk. What it will need
   // of x it asks for when its last products are under way.
-  __device__ static void ask_for_x(const Work<N>& work, int row, int column, BatchOfX& x) {
+  __device__ static void ask_for_x(const Work<N>& work, int row, int column, BatchOfX<N>& x) {
+    static_assert(!kGated);
     const N* from = work.x + row * work.x_stride + column + threadIdx.x % 32 * kChunk;
 #pragma unroll
     for (int i = 0; i < kBatchRows; ++i, from += work.x_stride) {
-      const bool wanted = work.shared && row + i < work.rows;
-      x.gate[i] = Packed<N>::load_if(wanted, from);
-      if constexpr (kGated) x.up[i] = Packed<N>::load_if(wanted, from + work.size);
+      x.gate[i] = Packed<N>::load_if(work.shared && row + i < work.rows, from);
     }
   }
   __device__ static void finish_own(const Work<N>& work, int row, int column, uint32_t desk, int desk_row,
-                                    const BatchOfX& x) {
+                                    const BatchOfX<N>& x) {
     __syncwarp();
     Packed<N> dy[kBatchRows];
     load_dy(desk, desk_row, dy);
@@ -212,7 +209,7 @@ class Gradient {
     for (int i = 0; i < kBatchRows; ++i) dy[i] = load_chunk<N>(desk, desk_row + i, threadIdx.x % 32);
   }
   __device__ static void finish_rows(const Work<N>& work, int row, int tile_column, const Packed<N> (&dy)[kBatchRows],
-                                     const BatchOfX& x) {
+                                     const BatchOfX<N>& x) {
     const int left = work.rows - row;
     const int64_t column = tile_column + threadIdx.x % 32 * kChunk;
     N *dx = work.dx + row * work.dx_stride + column, *y = work.y + row * work.y_stride + column;

@@ -31,16 +31,19 @@ __device__ void multiply_tiles(const Layout<Pass>& shared, const Work<N>& work, 
     const int desk_row = warp % 4 * kWarpRows, column = tile.column * Pass::kColumns;
     const int row = tile.row * kClusterRows + rank * kTileRows + group * kGroupRows + desk_row;
     Accumulator c;
-    typename Pass::BatchOfX x;
-    multiply_tile<N, Pass>(shared, group, work.depth / Pass::kBlock, place, c,
-                           [&] { Pass::ask_for_x(work, row, column, x); });
+    BatchOfX<N> x;
+    multiply_tile<N, Pass>(shared, group, work.depth / Pass::kBlock, place, c, [&] {
+      if constexpr (Pass::kShares) Pass::ask_for_x(work, row, column, x);
+    });
     if (!Pass::kRows && work.bias) add_bias<Pass>(work, tile, c);
     cuda::barrier_wait(shared.cleared(group), parity ^ 1);  // at once in the first round
     lay<N>(desk, c);
     if (!Pass::kRows) cuda::show_to_products();  // the copy engine brings x to memory
     cuda::barrier_arrive(shared.laid(group));
     parity ^= 1;
-    if (Pass::kShares && work.shared) Pass::finish_own(work, row, column, desk, desk_row, x);
+    if constexpr (Pass::kShares) {
+      if (work.shared) Pass::finish_own(work, row, column, desk, desk_row, x);
+    }
   });
 }
 
