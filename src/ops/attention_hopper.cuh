@@ -76,7 +76,7 @@ struct Items {
 };
 
 // What consumers are told of an item, in shared memory.
-enum class Told : uint8_t { steps, row, head };  // steps: 0 if there is no item
+enum class Told : uint8_t { steps, row, head, units };  // steps: 0 if there is no item; units: of the forward
 
 inline constexpr int kStages = 4;
 
@@ -84,6 +84,7 @@ inline constexpr int kStages = 4;
 // over; stats of the queries in them, owned or not; barriers; what is told of the owned items.
 template <bool kKeys>
 struct Layout {
+  static constexpr int kGroups = kConsumers;
   static constexpr uint32_t kPair = 2 * kTileBytes, kRing = 2 * kPair, kStatsAt = kRing + kStages * kPair;
   static constexpr uint32_t kBarriersAt = kStatsAt + (kKeys ? kStages : 2) * kStatsBytes;
   static constexpr uint32_t kItemsAt = kBarriersAt + (2 * kStages + 4) * 8, kItemBytes = 16;
@@ -197,35 +198,33 @@ struct Seat {
   int own = warpgroup * kHalf + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, other = lane % 4 * 2;
 };
 
-// The consumers' turns at the matrix units: each waits for the other's products to be queued before it queues its own.
-// Left alone, both would multiply at half speed and then both compute weights while the matrix units idle.
+// The consumers' turns at the matrix units: each waits until the one before has queued its products before it queues
+// its own. Left alone, all would multiply at a part of the speed and then all compute weights while the matrix units
+// idle.
+template <int kGroups>
 class Turns {
  public:
-  __device__ explicit Turns(int warpgroup) : own_(2 + warpgroup), other_(3 - warpgroup) {
-    if (warpgroup == 1) pass_on();
+  __device__ explicit Turns(int warpgroup) : own_(2 + warpgroup), next_(2 + (warpgroup + 1) % kGroups) {
+    if (warpgroup == kGroups - 1) pass_on();
   }
-  __device__ void wait() const {
-    asm volatile("bar.sync %0, %1;" ::"r"(own_), "n"(kConsumers * kWarpgroup) : "memory");
-  }
-  __device__ void pass_on() const {
-    asm volatile("bar.arrive %0, %1;" ::"r"(other_), "n"(kConsumers * kWarpgroup) : "memory");
-  }
+  __device__ void wait() const { asm volatile("bar.sync %0, %1;" ::"r"(own_), "n"(2 * kWarpgroup) : "memory"); }
+  __device__ void pass_on() const { asm volatile("bar.arrive %0, %1;" ::"r"(next_), "n"(2 * kWarpgroup) : "memory"); }
 
  private:
-  int own_, other_;  // named barriers
+  int own_, next_;  // named barriers
 };
 
 // Of one warpgroup.
 __device__ inline void sync_warpgroup(int warpgroup) {
-  asm volatile("bar.sync %0, %1;" ::"r"(4 + warpgroup), "n"(kWarpgroup) : "memory");
+  asm volatile("bar.sync %0, %1;" ::"r"(5 + warpgroup), "n"(kWarpgroup) : "memory");
 }
 
 // A warpgroup's way from one owned pair of tiles to the next. Results leave from where own rows were: until they have
 // left, nothing comes there.
-template <bool kKeys>
+template <class Layout>
 class Owned {
  public:
-  __device__ Owned(const Layout<kKeys>& shared, int warpgroup) : shared_(shared), warpgroup_(warpgroup) {}
+  __device__ Owned(const Layout& shared, int warpgroup) : shared_(shared), warpgroup_(warpgroup) {}
 
   __device__ int buffer() const { return place_.stage; }
   // This warpgroup's rows.
@@ -258,13 +257,15 @@ class Owned {
     }
     place_.advance();
   }
+  // There is nothing to store.
+  __device__ void pass_over() { place_.advance(); }
   // Shared memory must outlive the stores that read it.
   __device__ static void finish() {
     if (threadIdx.x % kWarpgroup == 0) cuda::wait_for_store_groups<0>();
   }
 
  private:
-  const Layout<kKeys>& shared_;
+  const Layout& shared_;
   int warpgroup_;
   bool begun_ = false;
   cuda::RingPlace<2> place_;
@@ -310,31 +311,18 @@ class OwnTiles {
   cuda::RingPlace<2> place_;
 };
 
-// Owned are queries; in the backward with dout and stats.
-template <bool kForward>
-__device__ void bring_keys(const Layout<false>& shared, const Maps& maps, const Params& p) {
-  OwnTiles<false> own(shared, p);
-  cuda::RingPlace<kStages> place;
-  for (;; own.advance()) {
-    const Item item = own.next(kForward ? kTileBytes : 2 * kTileBytes + kStatsBytes);
-    if (item.steps == 0) return;
-    own.copy(0, maps.q, item);
-    if constexpr (!kForward) {
-      own.copy(1, maps.dout, item);
-      const float* const stats = p.stats_of(item.seq, item.head, item.tile);
-      cuda::copy_bytes(shared.stats(own.buffer()), stats, kStatsBytes, own.full());
-    }
-    const int column = item.head / p.group * kHeadDim;
-    // From the last tile, which may be on the diagonal, to the first.
+// So many tiles of keys and values of a sequence, from the last one, which may be on the diagonal, to the first.
+template <class Layout>
+__device__ void bring_keys(const Layout& shared, const Maps& maps, const Params& p, int seq, int kv_head, int tiles,
+                           cuda::RingPlace<kStages>& place) {
 #pragma unroll 1
-    for (int tile = item.steps - 1; tile >= 0; --tile, place.advance()) {
-      const uint32_t full = shared.full(place.stage);
-      const int row = (item.seq * p.tiles + tile) * kTile;
-      cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);
-      cuda::barrier_expect(full, 2 * kTileBytes);
-      cuda::copy_tile(shared.tile(place.stage, 0), maps.k, column, row, full);
-      cuda::copy_tile(shared.tile(place.stage, 1), maps.v, column, row, full);
-    }
+  for (int tile = tiles - 1; tile >= 0; --tile, place.advance()) {
+    const uint32_t full = shared.full(place.stage);
+    const int row = (seq * p.tiles + tile) * kTile;
+    cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);
+    cuda::barrier_expect(full, 2 * kTileBytes);
+    cuda::copy_tile(shared.tile(place.stage, 0), maps.k, kv_head * kHeadDim, row, full);
+    cuda::copy_tile(shared.tile(place.stage, 1), maps.v, kv_head * kHeadDim, row, full);
   }
 }
 

@@ -52,8 +52,8 @@ template <class N>
 __device__ void walk_over_queries(const Layout<true>& shared, const Maps& maps, const Params& p) {
   const auto [warpgroup, lane, key, query] = Seat();
   const float scale_log2 = p.scale * flash::kLog2E;
-  const Turns turns(warpgroup);
-  Owned<true> owned(shared, warpgroup);
+  const Turns<kConsumers> turns(warpgroup);
+  Owned<Layout<true>> owned(shared, warpgroup);
   cuda::RingPlace<kStages> place;
 #pragma unroll 1
   while (owned.wait()) {
@@ -148,8 +148,8 @@ template <class N>
 __device__ void walk_over_keys(const Layout<false>& shared, const Maps& maps, const Params& p) {
   const auto [warpgroup, lane, query, key] = Seat();
   const float scale_log2 = p.scale * flash::kLog2E;
-  const Turns turns(warpgroup);
-  Owned<false> owned(shared, warpgroup);
+  const Turns<kConsumers> turns(warpgroup);
+  Owned<Layout<false>> owned(shared, warpgroup);
   cuda::RingPlace<kStages> place;
 #pragma unroll 1
   while (owned.wait()) {
@@ -205,6 +205,20 @@ __device__ void walk_over_keys(const Layout<false>& shared, const Maps& maps, co
 }
 
 // The producer's part: one thread starts all copies.
+__device__ void bring_keys(const Layout<false>& shared, const Maps& maps, const Params& p) {
+  OwnTiles<false> own(shared, p);
+  cuda::RingPlace<kStages> place;
+  for (;; own.advance()) {
+    const Item item = own.next(2 * kTileBytes + kStatsBytes);
+    if (item.steps == 0) return;
+    own.copy(0, maps.q, item);
+    own.copy(1, maps.dout, item);
+    const float* const stats = p.stats_of(item.seq, item.head, item.tile);
+    cuda::copy_bytes(shared.stats(own.buffer()), stats, kStatsBytes, own.full());
+    bring_keys(shared, maps, p, item.seq, item.head / p.group, item.steps, place);
+  }
+}
+
 __device__ void bring_queries(const Layout<true>& shared, const Maps& maps, const Params& p) {
   OwnTiles<true> own(shared, p);
   cuda::RingPlace<kStages> place;
@@ -246,7 +260,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     if constexpr (kKeys) {
       bring_queries(shared, maps, p);
     } else {
-      bring_keys<false>(shared, maps, p);
+      bring_keys(shared, maps, p);
     }
   } else {
     cuda::take_registers<kConsumerRegisters>();

@@ -261,23 +261,26 @@ class LargeAttentionTest : public AttentionTest {
 };
 
 TEST_P(LargeAttentionTest, BlocksTakeManyTiles) {
-  const std::vector<int32_t> lens(12, 256);
-  for (const AttentionMask mask : {AttentionMask{-1, 0}, AttentionMask{-1, -1}}) {
-    const AttentionCase c{.name = "many tiles",
-                          .q_lens = lens,
-                          .kv_lens = lens,
-                          .heads = 14,
-                          .kv_heads = 7,
-                          .head_dim = 64,
-                          .mask = mask,
-                          .padding = 0,
-                          .dense = true};
-    const ArenaScope scope(ctx_.persistent);
-    const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
-    ctx_.kernels.attention = AttentionBackend::math;
-    const AttentionResult expected = run(args);
-    ctx_.kernels.attention = AttentionBackend::automatic;
-    expect_result(run(args), expected, c.longest() + c.head_dim, AttentionBackend::math, c.name);
+  // A forward's block has up to 192 queries: one, three or two times 64 are left over.
+  for (const auto& [seqs, len] : {std::pair{12, 256}, std::pair{6, 384}, std::pair{5, 512}}) {
+    for (const AttentionMask mask : {AttentionMask{-1, 0}, AttentionMask{-1, -1}}) {
+      const std::vector<int32_t> lens(static_cast<size_t>(seqs), len);
+      const AttentionCase c{.name = "many tiles",
+                            .q_lens = lens,
+                            .kv_lens = lens,
+                            .heads = 14,
+                            .kv_heads = 7,
+                            .head_dim = 64,
+                            .mask = mask,
+                            .padding = 0,
+                            .dense = true};
+      const ArenaScope scope(ctx_.persistent);
+      const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
+      ctx_.kernels.attention = AttentionBackend::math;
+      const AttentionResult expected = run(args);
+      ctx_.kernels.attention = AttentionBackend::automatic;
+      expect_result(run(args), expected, c.longest() + c.head_dim, AttentionBackend::math, c.name);
+    }
   }
 }
 
