@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernels of attention on Hopper are made of: the tiles of 128 rows and heads of 64 that a block owns one
-// after the other, the ring of those it walks over, which one thread fills and two warpgroups empty, and their
+// after the other, the ring of those it walks over, which one thread fills and the other warpgroups empty, and their
 // products.
 #pragma once
 
@@ -13,12 +13,9 @@ namespace gradmill {
 namespace hopper {
 
 inline constexpr int kHeadDim = 64, kTile = 128, kHalf = kTile / 2, kWarpgroup = 128;
-inline constexpr int kConsumers = 2, kThreads = (kConsumers + 1) * kWarpgroup;  // one warpgroup starts copies
 inline constexpr uint32_t kTileBytes = kTile * cuda::kTileRowBytes, kHalfTileBytes = kTileBytes / 2;
-inline constexpr uint32_t kStatsBytes = 2 * kTile * sizeof(float);
 // Sixteen columns or rows further, in units of 16 bytes.
 inline constexpr uint64_t kColumnStep = 32 / 16, kRowStep = 2048 / 16;
-inline constexpr int kConsumerRegisters = 240, kProducerRegisters = 24;
 
 // Tiles of what is read, halves of them of what is written.
 struct Maps {
@@ -26,16 +23,17 @@ struct Maps {
 };
 
 struct Params {
-  // Of each sequence, head and tile of queries: kTile times the log2-sum-exp2, then kTile times the sum of out * dout.
-  const float* stats;
+  // Of the backward, twice (heads, rows), what scores and products of v and dout begin with: less each row's
+  // log-sum-exp, by the scale; less the sum of its out * dout.
+  float* stats;
   int seqs, tiles;   // sequences; tiles of a sequence
   int heads, group;  // query heads; query heads of one key head
   float scale;
   bool causal;
 
-  __device__ const float* stats_of(int seq, int head, int tile) const {
-    return stats + ((int64_t(seq) * heads + head) * tiles + tile) * 2 * kTile;
-  }
+  __device__ int64_t rows() const { return int64_t{seqs} * tiles * kTile; }
+  __device__ float* score_start(int head, int row) const { return stats + head * rows() + row; }
+  __device__ float* product_start(int head, int row) const { return score_start(heads + head, row); }
 };
 
 inline Params params_of(const AttentionArgs& args) {
@@ -47,72 +45,33 @@ inline Params params_of(const AttentionArgs& args) {
           .causal = args.mask.right == 0};
 }
 
-// A tile of keys or queries that a block owns for a while, and the steps that it walks.
-struct Item {
-  int seq, head, tile;  // of keys: head is a key head
-  int steps;
+// What consumers are told of an item, in shared memory. Steps: 0 if there is no item; units: where blocks own queries.
+enum class Told : uint8_t { steps, row, head, units };
+inline constexpr uint32_t kItemBytes = 16;
 
-  __device__ int row(const Params& p) const { return (seq * p.tiles + tile) * kTile; }
-};
+// Barriers and items of a block, from `at` on: a pair of barriers for each stage, and for each of two buffers of tiles
+// that the block owns.
+template <int kStages, int kGroups>
+struct Signals {
+  static constexpr uint32_t kBytes = (2 * kStages + 4) * 8 + 2 * kItemBytes;
+  uint32_t at;
 
-// A block's items: those with most steps under a causal mask come first. Blocks take one each, and then one each in
-// reverse order, so that all get about as many steps.
-template <bool kKeys>
-struct Items {
-  const Params& p;
-  int heads, lines;  // a line: one head of a sequence
-
-  __device__ explicit Items(const Params& params)
-      : p(params), heads(kKeys ? p.heads / p.group : p.heads), lines(p.seqs * heads) {}
-  // Of 0 steps if there is none.
-  __device__ Item operator[](int round) const {
-    const int block = int(blockIdx.x), blocks = int(gridDim.x);
-    const int index = round * blocks + (round % 2 == 0 ? block : blocks - 1 - block);
-    if (index >= lines * p.tiles) return {};
-    const int line = index % lines, late = index / lines;
-    const int tile = kKeys ? late : p.tiles - 1 - late, seen = p.causal ? p.tiles - late : p.tiles;
-    return {line / heads, line % heads, tile, kKeys ? seen * p.group : seen};
-  }
-};
-
-// What consumers are told of an item, in shared memory.
-enum class Told : uint8_t { steps, row, head, units };  // steps: 0 if there is no item; units: of the forward
-
-inline constexpr int kStages = 4;
-
-// Shared memory: two tiles that the block owns, and again for the next item; kStages times two tiles that it walks
-// over; stats of the queries in them, owned or not; barriers; what is told of the owned items.
-template <bool kKeys>
-struct Layout {
-  static constexpr int kGroups = kConsumers;
-  static constexpr uint32_t kPair = 2 * kTileBytes, kRing = 2 * kPair, kStatsAt = kRing + kStages * kPair;
-  static constexpr uint32_t kBarriersAt = kStatsAt + (kKeys ? kStages : 2) * kStatsBytes;
-  static constexpr uint32_t kItemsAt = kBarriersAt + (2 * kStages + 4) * 8, kItemBytes = 16;
-  static constexpr uint32_t kBytes = kItemsAt + 2 * kItemBytes + 1024;  // the start is aligned by hand
-
-  uint32_t base;
-  __device__ explicit Layout(const void* shared) : base((cuda::shared_address(shared) + 1023) & ~1023u) {}
-  __device__ uint32_t own(int buffer, int i) const {
-    return base + uint32_t(buffer) * kPair + uint32_t(i) * kTileBytes;
-  }
-  __device__ uint32_t tile(int stage, int i) const { return own(2 + stage, i); }
-  // Of a stage of queries, or of own queries.
-  __device__ uint32_t stats(int i) const { return base + kStatsAt + uint32_t(i) * kStatsBytes; }
-  __device__ uint32_t full(int stage) const { return base + kBarriersAt + uint32_t(stage) * 8; }
+  __device__ uint32_t full(int stage) const { return at + uint32_t(stage) * 8; }
   __device__ uint32_t empty(int stage) const { return full(kStages + stage); }
   __device__ uint32_t own_full(int buffer) const { return full(2 * kStages + buffer); }
   __device__ uint32_t own_empty(int buffer) const { return full(2 * kStages + 2 + buffer); }
-  __device__ uint32_t item(int buffer) const { return base + kItemsAt + uint32_t(buffer) * kItemBytes; }
+  __device__ uint32_t item(int buffer) const { return full(2 * kStages + 4) + uint32_t(buffer) * kItemBytes; }
 
-  __device__ void init_barriers() const {
+  // arrivals: of a consumers' warpgroup when it is done with a stage.
+  __device__ void init(int arrivals) const {
     if (threadIdx.x == 0) {
       for (int stage = 0; stage < kStages; ++stage) {
         cuda::barrier_init(full(stage), 1);
-        cuda::barrier_init(empty(stage), kConsumers * kWarpgroup / (kKeys ? 1 : 32));
+        cuda::barrier_init(empty(stage), kGroups * arrivals);
       }
       for (int buffer = 0; buffer < 2; ++buffer) {
         cuda::barrier_init(own_full(buffer), 1);
-        cuda::barrier_init(own_empty(buffer), kConsumers * kWarpgroup);
+        cuda::barrier_init(own_empty(buffer), kGroups * kWarpgroup);
       }
       cuda::barrier_init_done();
     }
@@ -120,20 +79,22 @@ struct Layout {
   }
 };
 
+// A block's item of a round: those with most steps come first. Blocks take one each, and then one each in reverse
+// order, so that all get about as many steps.
+__device__ inline int64_t item_of(int round) {
+  const int block = int(blockIdx.x), blocks = int(gridDim.x);
+  return int64_t{round} * blocks + (round % 2 == 0 ? block : blocks - 1 - block);
+}
+
 #ifdef GRADMILL_HOPPER_CODE
 
-// The rows of a tile that a product is about: under a causal mask a warpgroup does not see a half of the diagonal.
-enum class Part : uint8_t { all, first, second };
-__host__ __device__ constexpr int begin_of(Part part) { return part == Part::second ? kHalf : 0; }
-__host__ __device__ constexpr int rows_of(Part part) { return part == Part::all ? kTile : kHalf; }
-// 64 rows of scores: a column for each row of the part.
-template <Part kPart>
-using Scores = float[rows_of(kPart) / 8][4];
+// 64 rows of scores, a column for each of so many keys or queries.
+template <int kColumns>
+using Scores = float[kColumns / 8][4];
 
-// d = a · bᵀ over the 64 columns of both tiles, for a part of b's rows.
-template <class N, Part kPart>
-__device__ inline void multiply_columns(Scores<kPart>& d, uint64_t a, uint64_t b) {
-  b += begin_of(kPart) * cuda::kTileRowBytes / 16;
+// d = a · bᵀ over the 64 columns of both tiles.
+template <class N, int kEights>
+__device__ inline void multiply_columns(float (&d)[kEights][4], uint64_t a, uint64_t b) {
   cuda::begin_products();
   cuda::multiply_rows<N, false>(d, a, b);
 #pragma unroll
@@ -143,27 +104,54 @@ __device__ inline void multiply_columns(Scores<kPart>& d, uint64_t a, uint64_t b
   cuda::end_products();
 }
 
-// d += left · tile over the 128 rows of the tile.
-template <class N>
-__device__ inline void multiply_rows(float (&d)[8][4], const uint32_t (&left)[kTile / 16][4], uint64_t tile) {
+// d += a · bᵀ.
+template <class N, int kEights>
+__device__ inline void add_columns(float (&d)[kEights][4], uint64_t a, uint64_t b) {
   cuda::hold_in_place(d);
   cuda::begin_products();
 #pragma unroll
-  for (int s = 0; s < kTile / 16; ++s) cuda::multiply_add_columns<N>(d, left[s], tile + s * kRowStep);
+  for (int k = 0; k < kHeadDim / 16; ++k) cuda::multiply_rows<N, true>(d, a + k * kColumnStep, b + k * kColumnStep);
   cuda::end_products();
 }
 
-// Zeros beside the part: products that skip it would be another copy of a whole step.
-template <class N, Part kPart>
-__device__ inline void to_left(const Scores<kPart>& d, uint32_t (&left)[kTile / 16][4]) {
-  constexpr int kFirst = begin_of(kPart) / 16;
+// d += a · bᵀ, a as mma's left operand.
+template <class N, int kEights>
+__device__ inline void add_columns(float (&d)[kEights][4], const uint32_t (&a)[kHeadDim / 16][4], uint64_t b) {
+  cuda::hold_in_place(d);
+  cuda::begin_products();
 #pragma unroll
-  for (int s = 0; s < kTile / 16; ++s) {
-    const bool inside = s >= kFirst && s < kFirst + rows_of(kPart) / 16;
+  for (int k = 0; k < kHeadDim / 16; ++k) cuda::multiply_rows<N, true>(d, a[k], b + k * kColumnStep);
+  cuda::end_products();
+}
+
+// A warpgroup's 64 rows in shared memory as left operands.
+__device__ inline void load_left(uint32_t rows, uint32_t (&left)[kHeadDim / 16][4]) {
+  const int lane = int(threadIdx.x) % 32, row = int(threadIdx.x) % kWarpgroup / 32 * 16 + lane % 16;
+#pragma unroll
+  for (int k = 0; k < kHeadDim / 16; ++k) {
+    cuda::load_matrices(left[k], rows + uint32_t(row * cuda::kTileRowBytes + ((2 * k + lane / 16) ^ row % 8) * 16));
+  }
+}
+
+// d += left · tile over the rows of the tile.
+template <class N, int kSteps>
+__device__ inline void multiply_rows(float (&d)[8][4], const uint32_t (&left)[kSteps][4], uint64_t tile) {
+  cuda::hold_in_place(d);
+  cuda::begin_products();
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) cuda::multiply_add_columns<N>(d, left[s], tile + s * kRowStep);
+  cuda::end_products();
+}
+
+// Zeros where there are no scores: products that skip them would be another copy of a whole step.
+template <class N, int kEights, int kSteps>
+__device__ inline void to_left(const float (&d)[kEights][4], uint32_t (&left)[kSteps][4]) {
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      if (inside) {
-        const float(&from)[4] = d[2 * (s - kFirst) + i / 2];
+      if (2 * s < kEights) {
+        const float(&from)[4] = d[2 * s + i / 2];
         left[s][i] = cuda::pack_pair<N>(from[i % 2 * 2], from[i % 2 * 2 + 1]);
       } else {
         asm volatile("mov.u32 %0, 0;" : "=r"(left[s][i])::"memory");  // here, not while products are on their way
@@ -231,18 +219,18 @@ class Owned {
   __device__ uint32_t rows(int i) const { return shared_.own(buffer(), i) + uint32_t(warpgroup_) * kHalfTileBytes; }
   // Until the tiles are there. False: there is no more.
   __device__ bool wait() const {
-    cuda::barrier_wait(shared_.own_full(buffer()), place_.parity);
+    cuda::barrier_wait(shared_.signals.own_full(buffer()), place_.parity);
     return told(Told::steps) > 0;
   }
   // By shuffle, as own_warpgroup().
   __device__ int told(Told what) const {
-    return __shfl_sync(~0u, int(cuda::load_shared_word(shared_.item(buffer()) + uint32_t(what) * 4)), 0);
+    return __shfl_sync(~0u, int(cuda::load_shared_word(shared_.signals.item(buffer()) + uint32_t(what) * 4)), 0);
   }
   // A while after an item has begun: the results of the one before it, if there was one, have left.
   __device__ void release_before() {
     if (begun_) {
       finish();
-      cuda::barrier_arrive(shared_.own_empty(1 - buffer()));  // every lane has read for itself
+      cuda::barrier_arrive(shared_.signals.own_empty(1 - buffer()));  // every lane has read for itself
     }
     begun_ = true;
   }
@@ -270,61 +258,6 @@ class Owned {
   bool begun_ = false;
   cuda::RingPlace<2> place_;
 };
-
-// --- the producer's part: one thread starts all copies ---
-
-// Owned tiles, one item after the other.
-template <bool kKeys>
-class OwnTiles {
- public:
-  __device__ OwnTiles(const Layout<kKeys>& shared, const Params& p) : shared_(shared), items_(p) {}
-
-  // Waits for room and takes an item, of 0 steps if there is none. Then all that makes it up must be copied, to full():
-  // so many bytes.
-  __device__ Item next(uint32_t bytes) {
-    const Item item = items_[round_++];
-    cuda::barrier_wait(shared_.own_empty(buffer()), place_.parity ^ 1);  // at once in the first round
-    const auto tell = [&](Told what, int value) {
-      cuda::store_shared(shared_.item(buffer()) + uint32_t(what) * 4, uint32_t(value));
-    };
-    tell(Told::steps, item.steps);
-    tell(Told::row, item.row(items_.p));
-    tell(Told::head, item.head);
-    if (item.steps == 0) {
-      cuda::barrier_arrive(full());
-    } else {
-      cuda::barrier_expect(full(), bytes);
-    }
-    return item;
-  }
-  __device__ uint32_t full() const { return shared_.own_full(place_.stage); }
-  __device__ int buffer() const { return place_.stage; }
-  __device__ void copy(int i, const CUtensorMap& map, const Item& item) const {
-    cuda::copy_tile(shared_.own(buffer(), i), map, item.head * kHeadDim, item.row(items_.p), full());
-  }
-  __device__ void advance() { place_.advance(); }
-
- private:
-  const Layout<kKeys>& shared_;
-  Items<kKeys> items_;
-  int round_ = 0;
-  cuda::RingPlace<2> place_;
-};
-
-// So many tiles of keys and values of a sequence, from the last one, which may be on the diagonal, to the first.
-template <class Layout>
-__device__ void bring_keys(const Layout& shared, const Maps& maps, const Params& p, int seq, int kv_head, int tiles,
-                           cuda::RingPlace<kStages>& place) {
-#pragma unroll 1
-  for (int tile = tiles - 1; tile >= 0; --tile, place.advance()) {
-    const uint32_t full = shared.full(place.stage);
-    const int row = (seq * p.tiles + tile) * kTile;
-    cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);
-    cuda::barrier_expect(full, 2 * kTileBytes);
-    cuda::copy_tile(shared.tile(place.stage, 0), maps.k, kv_head * kHeadDim, row, full);
-    cuda::copy_tile(shared.tile(place.stage, 1), maps.v, kv_head * kHeadDim, row, full);
-  }
-}
 
 #endif  // GRADMILL_HOPPER_CODE
 
