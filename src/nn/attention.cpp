@@ -119,19 +119,22 @@ MatmulArgs SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& 
 }
 
 AttentionGradArgs SelfAttention::gradient_args(Pass& pass, const AttentionSaved& saved, const TensorView& dout,
-                                               const TensorView& dqkv) const {
+                                               const TensorView& dqk, const TensorView& dv) const {
   const int64_t qk_width = q_width_ + kv_width_;
   return {.forward = attention_args(pass, saved),
           .dout = dout,
-          .dq = dqkv.slice_cols(0, q_width_),
-          .dk = dqkv.slice_cols(q_width_, qk_width),
-          .dv = dqkv.slice_cols(qk_width, qkv_.out())};
+          .dq = dqk.slice_cols(0, q_width_),
+          .dk = dqk.slice_cols(q_width_, qk_width),
+          .dv = dv.slice_cols(qk_width, qkv_.out())};
 }
 
-// Then the projection's gradient can wait for those of other blocks (see WaitingGradients).
+// Then the projection's gradient can wait for those of other blocks (see WaitingGradients). Where q and k must be
+// rotated back, that takes their gradients over the projection, and attention only those of values.
 bool SelfAttention::writes_over_qkv(Pass& pass, const AttentionSaved& saved, const TensorView& dout) const {
-  return may_write_over_qkv() &&
-         attention_backward_can_overwrite(pass.ctx, gradient_args(pass, saved, dout, saved.qkv));
+  if (!may_write_over_qkv()) return false;
+  const AttentionGradArgs over = gradient_args(pass, saved, dout, saved.qkv, saved.qkv);
+  const AttentionOverwrites allowed = attention_backward_overwrites(pass.ctx, over);
+  return allowed == AttentionOverwrites::everything || (options_.rope && allowed == AttentionOverwrites::values);
 }
 
 TensorView SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const TensorView& dy, const TensorView& dx,
@@ -144,20 +147,21 @@ TensorView SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const
 
   const TensorView dout = pass.scratch({dy.rows(), q_width_}, "d out");
   const TensorView dqkv = writes_over_qkv(pass, saved, dout) ? saved.qkv : room;
+  const TensorView drotated = options_.rope ? room : dqkv;
   const TensorView dprojected = out_.backward_magnitude(pass, saved.projected, dy, saved.projected);
   out_.backward_weight(pass, Operand(saved.out), dprojected);
   out_.backward_input(pass, dprojected, dout);
   if (options_.relative.on) {
     backward_relative_attention(pass, saved, dout, dqkv);
   } else {
-    attention_backward(pass.ctx, gradient_args(pass, saved, dout, dqkv));
+    attention_backward(pass.ctx, gradient_args(pass, saved, dout, drotated, dqkv));
   }
   if (options_.rope) {
     const auto q = pass.grads->write(q_norm_), k = pass.grads->write(k_norm_);
-    const TensorView dqk = dqkv.slice_cols(0, q_width_ + kv_width_);
+    const auto qk_of = [&](const TensorView& qkv) { return qkv.slice_cols(0, q_width_ + kv_width_); };
     rope_backward(pass.ctx, {.forward = rope_args(pass, saved.qkv, saved.rotated),
-                             .dout = dqk,
-                             .din = dqk,
+                             .dout = qk_of(drotated),
+                             .din = qk_of(dqkv),
                              .dq_weight = q.grad,
                              .dk_weight = k.grad,
                              .q_beta = q.beta,

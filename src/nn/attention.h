@@ -72,8 +72,9 @@ class SelfAttention {
   // in scratch until the caller's scope ends.
   TensorView backward(Pass& pass, const AttentionSaved& saved, const TensorView& dy, const TensorView& dx,
                       float beta = 0) const;
-  // Whether the gradient of qkv's weight may wait for those of other blocks.
-  bool qkv_waits(const Pass& pass) const { return may_write_over_qkv() && qkv_.waits(pass); }
+  // Whether the gradient of qkv's weight may wait for those of other blocks, for which it is worth to keep x. With RoPE
+  // it may, too, but gains less: models that have it are wider.
+  bool qkv_waits(const Pass& pass) const { return !options_.rope && may_write_over_qkv() && qkv_.waits(pass); }
 
  private:
   bool norms_heads() const { return options_.qk_norm; }
@@ -84,10 +85,11 @@ class SelfAttention {
   // Rotated q and k of a projection, in `saved.rotated` or in place.
   void rotate(Pass& pass, AttentionSaved& saved) const;
   AttentionArgs attention_args(Pass& pass, const AttentionSaved& saved) const;
+  // dq and dk are columns of `dqk`, dv of `dv`, both like the projection.
   AttentionGradArgs gradient_args(Pass& pass, const AttentionSaved& saved, const TensorView& dout,
-                                  const TensorView& dqkv) const;
-  // Nothing but attention reads the projection; whether its kernel allows it is known in the run.
-  bool may_write_over_qkv() const { return !options_.rope && !options_.relative.on && !qkv_.needs_output(); }
+                                  const TensorView& dqk, const TensorView& dv) const;
+  // Nothing but attention and RoPE reads the projection; whether attention's kernel allows it is known in the run.
+  bool may_write_over_qkv() const { return !options_.relative.on && !qkv_.needs_output(); }
   bool writes_over_qkv(Pass& pass, const AttentionSaved& saved, const TensorView& dout) const;
   void add_relative_params(ParamTable& params);
   TensorView relative_table(Pass& pass) const;

@@ -101,9 +101,11 @@ void attention_forward(ExecContext& ctx, const AttentionArgs& args) {
          [&]<Device D, class T>() { attention_forward<D, T>(ctx, args, workspace); });
 }
 
-bool attention_backward_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args) {
-  if constexpr (kHasCuda) return ctx.cuda != nullptr && !ctx.dry && attention_can_overwrite(ctx, args);
-  return false;
+AttentionOverwrites attention_backward_overwrites(ExecContext& ctx, const AttentionGradArgs& args) {
+  if constexpr (kHasCuda) {
+    if (ctx.cuda != nullptr && !ctx.dry) return attention_overwrites(ctx, args);
+  }
+  return AttentionOverwrites::nothing;
 }
 
 void attention_backward(ExecContext& ctx, const AttentionGradArgs& args) {

@@ -44,8 +44,10 @@ struct AttentionGradArgs {
   TensorView dq, dk, dv;  // like q, k, v; written whole (padding rows 0); rows may be strided
 };
 void attention_backward(ExecContext& ctx, const AttentionGradArgs& args);
-// Whether dq, dk and dv may be q, k and v. Not on paper: a plan has room for both.
-bool attention_backward_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args);
+// What gradients may lie over: nothing, dv over v, or dq, dk and dv over q, k and v. Nothing on paper: a plan has room
+// for both.
+enum class AttentionOverwrites : uint8_t { nothing, values, everything };
+AttentionOverwrites attention_backward_overwrites(ExecContext& ctx, const AttentionGradArgs& args);
 
 // `workspace`: on a GPU, as many bytes as attention_workspace() of ops/attention_cuda.h says. On a CPU undefined, but
 // for the backward where T is narrower than fp32: there it is the accumulator (2, M, Hkv * D) fp32 of dk and dv.

@@ -217,9 +217,12 @@ int64_t attention_workspace(ExecContext& ctx, const AttentionGradArgs& args) {
   }
 }
 
-bool attention_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args) {
-  const bool flash = choose_attention(ctx, args.forward).backend == AttentionBackend::flash;
-  return flash && !hopper_supports(ctx, args.forward) && flash_backward_can_overwrite(ctx, args);
+// On Hopper values are read last by the kernel that writes their gradients, each by the block that does; for short
+// sequences blocks read all of a head before they write.
+AttentionOverwrites attention_overwrites(ExecContext& ctx, const AttentionGradArgs& args) {
+  if (choose_attention(ctx, args.forward).backend != AttentionBackend::flash) return AttentionOverwrites::nothing;
+  if (hopper_supports(ctx, args.forward)) return AttentionOverwrites::values;
+  return flash_backward_can_overwrite(ctx, args) ? AttentionOverwrites::everything : AttentionOverwrites::nothing;
 }
 
 template <Device D, class T>

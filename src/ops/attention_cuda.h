@@ -19,7 +19,6 @@ AttentionChoice choose_attention(ExecContext& ctx, const AttentionArgs& args);
 int64_t attention_workspace(ExecContext& ctx, const AttentionArgs& args);
 int64_t attention_workspace(ExecContext& ctx, const AttentionGradArgs& args);
 
-// Whether the backward reads all of a head before it writes.
-bool attention_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args);
+AttentionOverwrites attention_overwrites(ExecContext& ctx, const AttentionGradArgs& args);
 
 }  // namespace gradmill

@@ -23,7 +23,7 @@ void rope_forward(ExecContext& ctx, const RopeArgs& args);
 struct RopeGradArgs {
   RopeArgs forward;  // `in` as it was before the forward (looked at only with QK-norm); `out` is not looked at
   TensorView dout;   // (N, (H + Hkv) * D); rows may be strided
-  TensorView din;    // out; may be dout
+  TensorView din;    // out; may be dout or forward.in
   TensorView dq_weight, dk_weight;  // (D) fp32, or undefined
   float q_beta = 0, k_beta = 0;     // dweight = new + beta * old
 };

@@ -141,7 +141,7 @@ TEST_P(ShortAttentionTest, GradientsOverTheirInputs) {
   for (const AttentionCase& c : cases()) {
     const ArenaScope scope(ctx_.persistent);
     const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
-    if (!attention_backward_can_overwrite(ctx_, args)) continue;
+    if (attention_backward_overwrites(ctx_, args) != AttentionOverwrites::everything) continue;
     const AttentionResult beside = run(args);
     AttentionGradArgs over = args;
     over.dq = args.forward.q, over.dk = args.forward.k, over.dv = args.forward.v;

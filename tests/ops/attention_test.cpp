@@ -279,7 +279,12 @@ TEST_P(LargeAttentionTest, BlocksTakeManyTiles) {
       ctx_.kernels.attention = AttentionBackend::math;
       const AttentionResult expected = run(args);
       ctx_.kernels.attention = AttentionBackend::automatic;
-      expect_result(run(args), expected, c.longest() + c.head_dim, AttentionBackend::math, c.name);
+      const AttentionResult beside = run(args);
+      expect_result(beside, expected, c.longest() + c.head_dim, AttentionBackend::math, c.name);
+      if (attention_backward_overwrites(ctx_, args) == AttentionOverwrites::nothing) continue;
+      AttentionGradArgs over = args;
+      over.dv = args.forward.v;
+      expect_same(run(over), beside, c.name);
     }
   }
 }

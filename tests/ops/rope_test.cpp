@@ -207,12 +207,16 @@ TEST_P(RopeTest, OnPaperScratchIsAsInTheRun) {
 TEST_P(RopeTest, InPlaceHasTheSameBits) {
   for (int64_t head_dim : kHeadDims) {
     for (bool normed : {false, true}) {
+      const ArenaScope scope(ctx_.persistent);
       Problem s = make(head_dim, normed, dtype());
       rope_backward(ctx_, s.backward);
       const std::vector<float> din = download(s.backward.din);
-      s.backward.din = s.backward.dout;
-      rope_backward(ctx_, s.backward);
-      expect_same_bits(download(s.backward.din), din, "din");
+      for (const bool over_input : {true, false}) {
+        Problem in_place = make(head_dim, normed, dtype());
+        in_place.backward.din = over_input ? in_place.forward.in : in_place.backward.dout;
+        rope_backward(ctx_, in_place.backward);
+        expect_same_bits(download(in_place.backward.din), din, over_input ? "din over in" : "din over dout");
+      }
       if (normed) continue;
       rope_forward(ctx_, s.forward);
       const std::vector<float> out = download(s.forward.out);
