@@ -11,49 +11,13 @@
 
 #include "cuda/launch.h"
 #include "cuda/tensor_map.h"
-#include "ops/attention_hopper.cuh"
 #include "ops/attention_hopper.h"
+#include "ops/attention_hopper_keys.cuh"
 #include "ops/flash_params.cuh"
 
 namespace gradmill {
 namespace hopper {
 namespace {
-
-constexpr int kConsumers = 2, kThreads = (kConsumers + 1) * kWarpgroup;  // one warpgroup starts copies
-constexpr int kConsumerRegisters = 240, kProducerRegisters = 24;
-constexpr uint32_t kStatsBytes = 2 * kHalf * sizeof(float);
-
-// Shared memory: tiles of own keys and values, and again for the next item; stages of 64 queries, their rows of dout
-// and their stats; barriers.
-struct Layout {
-  static constexpr int kStages = 8;
-  static constexpr uint32_t kRing = 4 * kTileBytes, kStatsAt = kRing + kStages * 2 * kHalfTileBytes;
-  static constexpr uint32_t kSignalsAt = kStatsAt + kStages * kStatsBytes;
-  static constexpr uint32_t kBytes = kSignalsAt + Signals<kStages, kConsumers>::kBytes + 1024;  // to align the start
-  uint32_t base;
-  Signals<kStages, kConsumers> signals;
-
-  __device__ explicit Layout(const void* shared)
-      : base((cuda::shared_address(shared) + 1023) & ~1023u), signals{base + kSignalsAt} {}
-  __device__ uint32_t own(int buffer, int i) const { return base + uint32_t(2 * buffer + i) * kTileBytes; }
-  __device__ uint32_t tile(int stage, int i) const { return base + kRing + uint32_t(2 * stage + i) * kHalfTileBytes; }
-  __device__ uint32_t stats(int stage) const { return base + kStatsAt + uint32_t(stage) * kStatsBytes; }
-};
-
-// A tile of keys that a block owns for a while, and the steps that it walks: none if there is no tile.
-struct Item {
-  int seq, head, tile;  // head: of keys
-  int steps;
-
-  __device__ static Item of(const Params& p, int round) {
-    const int64_t index = item_of(round);
-    const int heads = p.heads / p.group, lines = p.seqs * heads;
-    if (index >= int64_t{lines} * p.tiles) return {};
-    const int line = int(index % lines), tile = int(index / lines);
-    return {line / heads, line % heads, tile, (p.causal ? p.tiles - tile : p.tiles) * 2 * p.group};
-  }
-  __device__ int row(const Params& p) const { return (seq * p.tiles + tile) * kTile; }
-};
 
 #ifdef GRADMILL_HOPPER_CODE
 
@@ -85,13 +49,13 @@ __device__ void weigh_queries(float scale_log2, int key, int query, Scores<kHalf
 }
 
 template <class N>
-__device__ void walk_over_queries(const Layout& shared, const Maps& maps, const Params& p) {
+__device__ void walk_over_queries(const KeysLayout& shared, const Maps& maps, const Params& p) {
   const auto [warpgroup, lane, own, query] = Seat();
   const int strip = own - warpgroup * kHalf;  // the first row of this thread's of its warpgroup's
   const float scale_log2 = p.scale * flash::kLog2E;
-  const Turns<kConsumers> turns(warpgroup);
-  Owned<Layout> owned(shared, warpgroup);
-  cuda::RingPlace<Layout::kStages> place;
+  const Turns<kKeyGroups> turns(warpgroup);
+  Owned<KeysLayout> owned(shared, warpgroup);
+  cuda::RingPlace<KeysLayout::kStages> place;
 #pragma unroll 1
   while (owned.wait()) {
     uint32_t k[kHeadDim / 16][4], v[kHeadDim / 16][4];
@@ -178,11 +142,11 @@ __device__ void walk_over_queries(const Layout& shared, const Maps& maps, const 
 }
 
 // The producer's part: one thread starts all copies.
-__device__ void bring_queries(const Layout& shared, const Maps& maps, const Params& p) {
+__device__ void bring_queries(const KeysLayout& shared, const Maps& maps, const Params& p) {
   cuda::RingPlace<2> own;
-  cuda::RingPlace<Layout::kStages> place;
+  cuda::RingPlace<KeysLayout::kStages> place;
   for (int round = 0;; ++round, own.advance()) {
-    const Item item = Item::of(p, round);
+    const OwnKeys item = OwnKeys::of(p, round);
     const uint32_t own_full = shared.signals.own_full(own.stage);
     const auto tell = [&](Told what, int value) {
       cuda::store_shared(shared.signals.item(own.stage) + uint32_t(what) * 4, uint32_t(value));
@@ -220,17 +184,17 @@ __device__ void bring_queries(const Layout& shared, const Maps& maps, const Para
 #endif  // GRADMILL_HOPPER_CODE
 
 template <class N>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __launch_bounds__(kKeyThreads, 1)
     key_gradient_kernel(const __grid_constant__ Maps maps, const __grid_constant__ Params p) {
 #ifdef GRADMILL_HOPPER_CODE
   extern __shared__ uint4 memory[];
-  const Layout shared(memory);
+  const KeysLayout shared(memory);
   shared.signals.init(kWarpgroup);
-  if (threadIdx.x >= kConsumers * kWarpgroup) {
-    cuda::give_registers<kProducerRegisters>();
-    if (threadIdx.x == kConsumers * kWarpgroup) bring_queries(shared, maps, p);
+  if (threadIdx.x >= kKeyGroups * kWarpgroup) {
+    cuda::give_registers<kKeyCopierRegisters>();
+    if (threadIdx.x == kKeyGroups * kWarpgroup) bring_queries(shared, maps, p);
   } else {
-    cuda::take_registers<kConsumerRegisters>();
+    cuda::take_registers<kKeyRegisters>();
     walk_over_queries<N>(shared, maps, p);
   }
 #else
@@ -274,7 +238,7 @@ void hopper_backward(ExecContext& ctx, const AttentionGradArgs& args, const Tens
   Params p = params_of(forward);
   p.stats = scratch.ptr<float>();
   const int64_t blocks = std::min<int64_t>(p.seqs * forward.kv_heads * p.tiles, ctx.cuda->num_units());
-  cuda::launch({dim3(unsigned(blocks)), kThreads, cuda::stream_of(ctx), Layout::kBytes},
+  cuda::launch({dim3(unsigned(blocks)), kKeyThreads, cuda::stream_of(ctx), KeysLayout::kBytes},
                key_gradient_kernel<cuda::Native<T>>, maps, p);
 }
 
