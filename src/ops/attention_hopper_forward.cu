@@ -197,15 +197,10 @@ __global__ void __launch_bounds__(kQueryThreads, 1)
 #ifdef GRADMILL_HOPPER_CODE
   extern __shared__ uint4 memory[];
   const Layout shared(memory);
-  shared.signals.init(kWarpgroup / 32);
-  if (threadIdx.x >= Layout::kGroups * kWarpgroup) {
-    cuda::give_registers<kQueryCopierRegisters>();
-    if (threadIdx.x != Layout::kGroups * kWarpgroup) return;
-    bring_queries_and_keys(shared, {&maps.q}, maps, p, [](const Units&, int, int, uint32_t) {});
-  } else {
-    cuda::take_registers<kQueryRegisters>();
-    attend<N>(shared, maps, p, lse);
-  }
+  const auto bring_no_more = [](const Units&, int, int, uint32_t) {};
+  share_work(
+      shared, [&] { bring_queries_and_keys(shared, {&maps.q}, maps, p, bring_no_more); },
+      [&] { attend<N>(shared, maps, p, lse); });
 #else
   __trap();
 #endif

@@ -157,19 +157,16 @@ __global__ void __launch_bounds__(kQueryThreads, 1)
 #ifdef GRADMILL_HOPPER_CODE
   extern __shared__ uint4 memory[];
   const Layout shared(memory);
-  shared.signals.init(kWarpgroup / 32);
-  if (threadIdx.x >= Layout::kGroups * kWarpgroup) {
-    cuda::give_registers<kQueryCopierRegisters>();
-    if (threadIdx.x != Layout::kGroups * kWarpgroup) return;
-    const auto bring_lse = [&](const Units& item, int row, int buffer, uint32_t full) {
-      const float* const from = lse.data + item.head * lse.stride + row;
-      cuda::copy_bytes(shared.floats(buffer), from, uint32_t(item.count) * kHalf * 4, full);
-    };
-    bring_queries_and_keys(shared, {&maps.q, &maps.dout, &maps.out}, maps, p, bring_lse);
-  } else {
-    cuda::take_registers<kQueryRegisters>();
-    walk_over_keys<N>(shared, maps, p);
-  }
+  const auto bring_lse = [&](const Units& item, int row, int buffer, uint32_t full) {
+    const float* const from = lse.data + item.head * lse.stride + row;
+    cuda::copy_bytes(shared.floats(buffer), from, uint32_t(item.count) * kHalf * 4, full);
+  };
+  share_work(
+      shared,
+      [&] {
+        bring_queries_and_keys(shared, {&maps.q, &maps.dout, &maps.out}, maps, p, bring_lse);
+      },
+      [&] { walk_over_keys<N>(shared, maps, p); });
 #else
   __trap();
 #endif

@@ -140,6 +140,19 @@ __device__ void bring_queries_and_keys(const Layout& shared, const CUtensorMap* 
   }
 }
 
+// The whole block: one thread brings, three warpgroups walk.
+template <class Layout, class Bring, class Walk>
+__device__ void share_work(const Layout& shared, Bring&& bring, Walk&& walk) {
+  shared.signals.init(kWarpgroup / 32);
+  if (threadIdx.x >= Layout::kGroups * kWarpgroup) {
+    cuda::give_registers<kQueryCopierRegisters>();
+    if (threadIdx.x == Layout::kGroups * kWarpgroup) bring();
+  } else {
+    cuda::take_registers<kQueryRegisters>();
+    walk();
+  }
+}
+
 #endif  // GRADMILL_HOPPER_CODE
 
 }  // namespace hopper
