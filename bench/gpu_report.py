@@ -81,7 +81,7 @@ def speed_lines(result):
     memory = ratio(result.median("memory_bytes"), result.of_twin("peak_allocated_bytes"))
     verdict = "" if memory is None else " met" if memory <= MEMORY_MUST else " missed"
     warm = "" if result.of_twin("cold_cache") in (None, True) else " (kept cache)"
-    yield [result.name, result.our_speed(), result.twin_speed(), number(against_twin, ".2f"),
+    yield [result.name, result.our_speed(), result.twin_speed(), number(against_twin, ".3f"),
            target(against_twin, result.row.must), target(against_twin, result.row.aim),
            gibibytes(result.median("memory_bytes")), gibibytes(result.of_twin("peak_allocated_bytes")),
            number(memory, ".2f") + verdict,
@@ -90,7 +90,7 @@ def speed_lines(result):
     if reference:
         against = ratio(speed, reference.tokens_per_second)
         yield [result.name, number(speed, ",.0f"), f"{reference.tokens_per_second:,} ({reference.name}, recorded)",
-               number(against, ".2f"), target(against, reference.must), target(against, reference.aim),
+               number(against, ".3f"), target(against, reference.must), target(against, reference.aim),
                NONE, NONE, NONE, NONE]
 
 
