@@ -261,15 +261,20 @@ class LargeAttentionTest : public AttentionTest {
 };
 
 TEST_P(LargeAttentionTest, BlocksTakeManyTiles) {
-  // A forward's block has up to 192 queries: one, three or two times 64 are left over.
-  for (const auto& [seqs, len] : {std::pair{12, 256}, std::pair{6, 384}, std::pair{5, 512}}) {
+  struct Size {
+    int seqs, len;
+    int64_t heads, kv_heads;
+  };
+  // A block has up to 192 queries: one, three or two times 64 are left over. The last: many heads share keys.
+  for (const auto& [seqs, len, heads, kv_heads] :
+       {Size{12, 256, 14, 7}, Size{6, 384, 14, 7}, Size{5, 512, 14, 7}, Size{4, 384, 16, 2}}) {
     for (const AttentionMask mask : {AttentionMask{-1, 0}, AttentionMask{-1, -1}}) {
       const std::vector<int32_t> lens(static_cast<size_t>(seqs), len);
       const AttentionCase c{.name = "many tiles",
                             .q_lens = lens,
                             .kv_lens = lens,
-                            .heads = 14,
-                            .kv_heads = 7,
+                            .heads = heads,
+                            .kv_heads = kv_heads,
                             .head_dim = 64,
                             .mask = mask,
                             .padding = 0,
