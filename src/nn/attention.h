@@ -72,7 +72,7 @@ class SelfAttention {
   // in scratch until the caller's scope ends.
   TensorView backward(Pass& pass, const AttentionSaved& saved, const TensorView& dy, const TensorView& dx,
                       float beta = 0) const;
-  // Whether the gradient of qkv's weight may wait for those of other blocks, for which it is worth to keep x. With RoPE
+  // Whether the gradient of qkv's weight may wait for those of other blocks, and that is worth keeping x for. With RoPE
   // it may, too, but gains less: models that have it are wider.
   bool qkv_waits(const Pass& pass) const { return !options_.rope && may_write_over_qkv() && qkv_.waits(pass); }
 

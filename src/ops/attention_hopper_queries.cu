@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradients of attention's queries on Hopper. On its way each block also leaves what the gradients of keys and
-// values need of its rows: log2-sum-exp2s and the sums of out * dout.
+// values need of its rows (Params::stats): of log-sum-exps and of the sums of out * dout.
 // 64 x 64 scores take 128 cycles of the matrix units a product, of which there are three, and 256 of the exponential
 // unit: while one warpgroup computes weights, the other two multiply.
 #include <algorithm>

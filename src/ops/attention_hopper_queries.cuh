@@ -8,11 +8,14 @@
 namespace gradmill {
 namespace hopper {
 
+inline constexpr int kQueryGroups = 3, kQueryThreads = (kQueryGroups + 1) * kWarpgroup;  // one starts copies
+inline constexpr int kQueryRegisters = 160, kQueryCopierRegisters = 32;
+
 // Shared memory: so many matrices of own queries' rows, and a float for each row, both again for the next item; stages
 // of so many keys and values; barriers.
 template <int kOwned, bool kFloats, int kKeys, int kStageCount>
 struct QueriesLayout {
-  static constexpr int kGroups = 3, kStages = kStageCount, kStepKeys = kKeys, kMatrices = kOwned;
+  static constexpr int kGroups = kQueryGroups, kStages = kStageCount, kStepKeys = kKeys, kMatrices = kOwned;
   static constexpr uint32_t kMatrixBytes = kGroups * kHalfTileBytes, kStepBytes = kKeys * cuda::kTileRowBytes;
   static constexpr uint32_t kFloatBytes = kFloats ? kGroups * kHalf * 4 : 0, kRing = 2 * kOwned * kMatrixBytes;
   static constexpr uint32_t kFloatsAt = kRing + kStages * 2 * kStepBytes, kSignalsAt = kFloatsAt + 2 * kFloatBytes;
@@ -28,9 +31,6 @@ struct QueriesLayout {
   __device__ uint32_t tile(int stage, int i) const { return base + kRing + uint32_t(2 * stage + i) * kStepBytes; }
 };
 
-inline constexpr int kQueryThreads = (3 + 1) * kWarpgroup;  // one warpgroup starts copies
-inline constexpr int kQueryRegisters = 160, kQueryCopierRegisters = 32;
-
 // Units of 64 queries, one for each warpgroup.
 struct Units {
   int seq, head, first, count;  // first: in the sequence
@@ -40,7 +40,7 @@ struct Units {
 // A block's items. Sequences need not be a multiple of three units: the first item, which sees fewest keys, has what is
 // left over.
 struct Queries {
-  static constexpr int kMost = 3;
+  static constexpr int kMost = kQueryGroups;
   int heads, units, lines, items, left;
   bool causal;
 

@@ -181,7 +181,7 @@ TEST_P(GpuSession, Bf16StaysNearFp32) {
 
 // Models that take all the ways at once: products that wait, gradients over activations, products with an activation, a
 // padded head, and short attention with dropout or, with RoPE, gradients that go over the projection when they are
-// rotated back. The same gradients as without waiting, and about the same with activations apart and others' attention.
+// rotated back. The same gradients as without waiting, and about the same with activations apart and naive attention.
 TEST_P(GpuSession, BatchedGradientsAreTheSingleOnes) {
   const bool rotates = GetParam() != "gpt2";
   RunConfig config = small_config();
