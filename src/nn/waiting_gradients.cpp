@@ -6,11 +6,12 @@
 namespace gradmill {
 namespace {
 
-// A library's tiles: with fewer of them than multiprocessors it must split k, and add the parts up.
+// A library's tiles: with fewer of them than multiprocessors it must split k, and add the parts up; with fewer than two
+// for each, many have nothing to do at the end.
 bool fills_gpu(const ExecContext& ctx, int64_t rows, int64_t cols) {
   constexpr int64_t kTile = 128;
   const auto tiles = [](int64_t size) { return (size + kTile - 1) / kTile; };
-  return tiles(rows) * tiles(cols) >= ctx.device.num_units;
+  return tiles(rows) * tiles(cols) >= 2 * ctx.device.num_units;
 }
 
 bool are_alike(const MatmulArgs& one, const MatmulArgs& other) {

@@ -253,47 +253,6 @@ TEST_P(AttentionTest, CommonShapesAreTakenByTheFastest) {
   }
 }
 
-// More tiles than a GPU has multiprocessors: blocks that stay take one after the other. Compared with the naive way,
-// whose scores are rounded: the exact reference would take a minute.
-class LargeAttentionTest : public AttentionTest {
- protected:
-  LargeAttentionTest() : AttentionTest(size_t{96} << 20) {}
-};
-
-TEST_P(LargeAttentionTest, BlocksTakeManyTiles) {
-  struct Size {
-    int seqs, len;
-    int64_t heads, kv_heads;
-  };
-  // A block has up to 192 queries: one, three or two times 64 are left over. The last: many heads share keys.
-  for (const auto& [seqs, len, heads, kv_heads] :
-       {Size{12, 256, 14, 7}, Size{6, 384, 14, 7}, Size{5, 512, 14, 7}, Size{4, 384, 16, 2}}) {
-    for (const AttentionMask mask : {AttentionMask{-1, 0}, AttentionMask{-1, -1}}) {
-      const std::vector<int32_t> lens(static_cast<size_t>(seqs), len);
-      const AttentionCase c{.name = "many tiles",
-                            .q_lens = lens,
-                            .kv_lens = lens,
-                            .heads = heads,
-                            .kv_heads = kv_heads,
-                            .head_dim = 64,
-                            .mask = mask,
-                            .padding = 0,
-                            .dense = true};
-      const ArenaScope scope(ctx_.persistent);
-      const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
-      ctx_.kernels.attention = AttentionBackend::math;
-      const AttentionResult expected = run(args);
-      ctx_.kernels.attention = AttentionBackend::automatic;
-      const AttentionResult beside = run(args);
-      expect_result(beside, expected, c.longest() + c.head_dim, AttentionBackend::math, c.name);
-      if (attention_backward_overwrites(ctx_, args) == AttentionOverwrites::nothing) continue;
-      AttentionGradArgs over = args;
-      over.dv = args.forward.v;
-      expect_same(run(over), beside, c.name);
-    }
-  }
-}
-
 TEST_P(AttentionTest, DeterministicBackwardRepeatsItsBits) {
   ctx_.kernels.deterministic = true;
   for (const AttentionCase& c : cases()) {
@@ -462,8 +421,6 @@ TEST_P(AttentionGradients, CostCountsWhatTheMaskLeaves) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, AttentionGradients, testing::ValuesIn(fp32_cases()), case_name);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LargeAttentionTest);
-INSTANTIATE_TEST_SUITE_P(Ops, LargeAttentionTest, testing::ValuesIn(narrow_gpu_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Ops, AttentionTest, testing::ValuesIn(all_cases()), case_name);
 
 }  // namespace
