@@ -3,12 +3,13 @@
 PRESET ?= release
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 
-# The CUDA half is built where nvcc and a GPU are; CUDA=on or CUDA=off says otherwise. Asked for by those who use it only.
+# The usual build has the CUDA half where nvcc and a GPU are; CUDA=on or CUDA=off says otherwise.
 HAS_NVCC = $(shell command -v nvcc)
 HAS_GPU  = $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes || { test -e /dev/nvidia0 && echo yes; })
 CUDA    ?= $(if $(HAS_NVCC),$(if $(HAS_GPU),on,off),off)
+WITH_CUDA = $(if $(filter release,$(PRESET)),-DGRADMILL_CUDA=$(CUDA))
 
-.PHONY: all setup configure build train train-preset test test-slow test-gpu sanitize sanitize-gpu bench bench-gpu dist clean
+.PHONY: all setup configure build train test test-slow test-gpu sanitize sanitize-gpu bench bench-gpu dist clean
 
 all: build
 
@@ -16,17 +17,14 @@ setup:
 	@tools/setup.sh
 
 configure: setup
-	@cmake --preset $(PRESET) --log-level=WARNING >/dev/null
+	@cmake --preset $(PRESET) $(WITH_CUDA) --log-level=WARNING >/dev/null
 
 build: configure
 	@cmake --build $(BUILD)
 
 # Trains the default model on this repository's own text and prints a sample. Builds no tests.
-train:
+train: configure
 	@$(if $(HAS_NVCC),,$(if $(HAS_GPU),echo "train: a GPU is here but not nvcc (CUDA 13 has it): training on the CPU"))
-	@$(MAKE) --no-print-directory train-preset PRESET=$(if $(filter release,$(PRESET)),$(if $(filter on,$(CUDA)),cuda,release),$(PRESET))
-
-train-preset: configure
 	@cmake --build $(BUILD) --target gradmill_cli
 	@$(BUILD)/gradmill train
 
@@ -41,13 +39,13 @@ test-slow: build
 # Tests on a GPU; each says so itself where there is none.
 test-gpu:
 	@if [ -n "$(HAS_NVCC)" ]; then \
-	  $(MAKE) --no-print-directory build PRESET=cuda && ctest --test-dir build-cuda --output-on-failure -L gpu; \
+	  $(MAKE) --no-print-directory build CUDA=on && ctest --test-dir $(BUILD) --output-on-failure -L gpu; \
 	else echo "test-gpu: SKIPPED, nothing was tested: nvcc is not on the PATH (CUDA 13 has it)"; fi
 
 # The ops under compute-sanitizer: memory, races, uninitialised reads.
 sanitize-gpu:
-	@$(MAKE) --no-print-directory build PRESET=cuda
-	@SANITIZE=on tools/gpu_check.sh build-cuda build-cuda
+	@$(MAKE) --no-print-directory build CUDA=on
+	@SANITIZE=on tools/gpu_check.sh $(BUILD) $(BUILD)
 
 # The whole suite under AddressSanitizer with UBSan, then ThreadSanitizer.
 sanitize:
@@ -60,8 +58,8 @@ bench: build
 	@$(PYTHON) bench/compare_cpu.py --python $(PYTHON)
 
 bench-gpu:
-	@$(MAKE) --no-print-directory build PRESET=cuda
-	@$(PYTHON) bench/compare_gpu.py --binary build-cuda/gradmill --python $(PYTHON) --set compile.mode=max-autotune
+	@$(MAKE) --no-print-directory build CUDA=on
+	@$(PYTHON) bench/compare_gpu.py --binary $(BUILD)/gradmill --python $(PYTHON) --set compile.mode=max-autotune
 
 # dist/: the binary with CUDA and the libraries it needs, for machines that have no compiler. TESTS=on adds the tests, or
 # TESTS="ops_test cuda_test" some of them; DIST_CUDA=on adds cuBLASLt and cuDNN. PRESET=cuda-all is for every GPU.

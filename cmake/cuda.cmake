@@ -18,7 +18,7 @@ if(NOT CMAKE_CUDA_ARCHITECTURES)
   endif()
 endif()
 enable_language(CUDA)
-find_package(CUDAToolkit REQUIRED)
+find_package(CUDAToolkit 13 REQUIRED)
 
 # fmt 9 turns its constexpr off under nvcc, and then its own consteval checks do not compile.
 target_compile_definitions(gradmill_options INTERFACE GRADMILL_WITH_CUDA $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
