@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "core/device_spec.h"
+#include "core/gpu_catalogue.h"
 
 namespace gradmill {
 

@@ -10,9 +10,9 @@ Ledger::Line& Ledger::line(std::string_view op) {
   return found != lines_.end() ? found->second : lines_.emplace(std::string(op), Line{}).first->second;
 }
 
-void Ledger::add(const DeviceSpec& device, std::string_view op, DType dtype, const OpCost& cost) {
+void Ledger::add(const DeviceSpec& device, std::string_view op, DType dtype, const OpCost& cost, bool tf32) {
   Line& sum = line(op);
-  const double rate = cost.matrix ? device.matrix_flops(dtype) : device.fp32_flops;
+  const double rate = cost.matrix ? device.matrix_flops(dtype, tf32) : device.fp32_flops;
   ++sum.calls;
   sum.matrix = cost.matrix;
   sum.flops += cost.flops;

@@ -32,7 +32,8 @@ class Ledger {
     double measured = 0;  // seconds it really took, when profiled
   };
 
-  void add(const DeviceSpec& device, std::string_view op, DType dtype, const OpCost& cost);
+  // `tf32`: matrix units take fp32 operands as tf32.
+  void add(const DeviceSpec& device, std::string_view op, DType dtype, const OpCost& cost, bool tf32 = false);
   void add_measured(std::string_view op, double seconds);
   const std::map<std::string, Line, std::less<>>& lines() const { return lines_; }
   Line total() const;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -17,6 +16,7 @@ struct DeviceSpec {
   DeviceKind kind = DeviceKind::cpu;
   std::string name;            // as the catalogue and --device spell it
   std::string title;           // as people know it
+  int index = 0;               // among the GPUs of this machine
   int compute_capability = 0;  // 90 for sm_90; 0 on a CPU
   int num_units = 1;           // multiprocessors, or cores
   size_t memory_bytes = 0;
@@ -28,14 +28,12 @@ struct DeviceSpec {
   size_t library_bytes = 0;  // upper bound of GEMM and attention workspaces
   size_t driver_bytes = 0;   // context, modules, graphs: catalogued, measured where a GPU is present
 
-  // Dense matrix peak for operands of this type.
-  double matrix_flops(DType dtype) const;
+  // Dense matrix peak for operands of this type; of fp32 ones also as tf32, where the device has that.
+  double matrix_flops(DType dtype, bool tf32 = false) const;
 };
 
 // This machine's CPU: cores and memory as the system reports them; rates are estimates from the core count.
 DeviceSpec host_cpu();
-// The GPUs that can be planned for.
-std::span<const DeviceSpec> gpu_catalogue();
 // "cpu", or a catalogued name in any case. Throws a usage error that lists the names.
 DeviceSpec device_by_name(std::string_view name);
 

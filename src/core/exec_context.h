@@ -67,7 +67,7 @@ struct ExecContext {
     return alloc(scratch, shape, dtype, what);
   }
   void record(std::string_view op, DType dtype, const OpCost& cost) {
-    if (ledger != nullptr) ledger->add(device, op, dtype, cost);
+    if (ledger != nullptr) ledger->add(device, op, dtype, cost, kernels.tf32);
   }
 };
 

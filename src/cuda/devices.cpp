@@ -2,60 +2,83 @@
 #include "cuda/devices.h"
 
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
+#include "core/gpu_catalogue.h"
+#include "cuda/code_targets.h"
 
 namespace gradmill::cuda {
 namespace {
 
-std::string letters_and_digits(std::string_view text) {
-  std::string kept;
-  for (char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c)))
-      kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return kept;
+// 0 where the driver does not say.
+double attribute(cudaDeviceAttr which, int index) {
+  int value = 0;
+  if (cudaDeviceGetAttribute(&value, which, index) != cudaSuccess) cudaGetLastError();
+  return value;
 }
 
-// "NVIDIA GeForce RTX 4090" contains the catalogue's "rtx4090"; the longest such name is the closest.
-const DeviceSpec* find_in_catalogue(const cudaDeviceProp& properties) {
-  const std::string title = letters_and_digits(properties.name);
-  const DeviceSpec* best = nullptr;
-  for (const DeviceSpec& spec : gpu_catalogue()) {
-    const std::string name = letters_and_digits(spec.name.substr(0, spec.name.find('-')));
-    const bool fits = title.find(name) != std::string::npos && properties.totalGlobalMem > spec.memory_bytes / 10 * 9;
-    if (fits && (best == nullptr || spec.memory_bytes >= best->memory_bytes)) best = &spec;
-  }
-  return best;
-}
-
-DeviceSpec describe(const cudaDeviceProp& properties) {
-  const DeviceSpec* known = find_in_catalogue(properties);
-  DeviceSpec spec = known ? *known : DeviceSpec{};
-  spec.kind = DeviceKind::cuda;
-  spec.title = properties.name;
-  if (!known) spec.name = letters_and_digits(properties.name);
-  spec.compute_capability = properties.major * 10 + properties.minor;
-  spec.num_units = properties.multiProcessorCount;
-  spec.memory_bytes = properties.totalGlobalMem;
-  return spec;
+GpuTraits traits_of(const cudaDeviceProp& properties, int index) {
+  constexpr double kKilohertz = 1e3, kBitsPerByte = 8, kTransfersPerCycle = 2;
+  return {.title = properties.name,
+          .compute_capability = properties.major * 10 + properties.minor,
+          .num_units = properties.multiProcessorCount,
+          .memory_bytes = properties.totalGlobalMem,
+          .clock = kKilohertz * attribute(cudaDevAttrClockRate, index),
+          .bandwidth = kTransfersPerCycle * kKilohertz * attribute(cudaDevAttrMemoryClockRate, index) *
+                       attribute(cudaDevAttrGlobalMemoryBusWidth, index) / kBitsPerByte};
 }
 
 }  // namespace
 
-std::vector<DeviceSpec> present_devices() {
+std::string cuda_version(int number) {
+  return number == 0 ? std::string() : fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+}
+
+std::vector<FoundGpu> found_gpus() {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess) {
     cudaGetLastError();  // no driver is an answer, not an error to keep
     return {};
   }
-  std::vector<DeviceSpec> devices;
+  std::vector<FoundGpu> gpus;
   for (int index = 0; index < count; ++index) {
     cudaDeviceProp properties{};
-    if (cudaGetDeviceProperties(&properties, index) == cudaSuccess) devices.push_back(describe(properties));
+    if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) continue;
+    FoundGpu gpu{.spec = describe_gpu(traits_of(properties, index))};
+    gpu.spec.index = index;
+    gpu.unusable = why_no_code(GRADMILL_CUDA_TARGETS, gpu.spec.compute_capability);
+    gpus.push_back(std::move(gpu));
+  }
+  return gpus;
+}
+
+std::vector<DeviceSpec> present_devices() {
+  std::vector<DeviceSpec> devices;
+  for (const FoundGpu& gpu : found_gpus()) {
+    if (gpu.unusable.empty()) devices.push_back(gpu.spec);
   }
   return devices;
+}
+
+std::string why_no_gpu() {
+  int driver = 0, runtime = 0, count = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  cudaGetLastError();
+  if (driver == 0) return "there is no NVIDIA driver here";
+  if (status == cudaErrorInsufficientDriver) {
+    return fmt::format("the driver is for CUDA {} and this binary for {}: install a newer driver", cuda_version(driver),
+                       cuda_version(runtime));
+  }
+  if (status != cudaSuccess) return cudaGetErrorString(status);
+  if (count == 0) return "the driver shows no GPU";
+  std::string reasons;
+  for (const FoundGpu& gpu : found_gpus()) {
+    if (gpu.unusable.empty()) return {};
+    reasons += fmt::format("{}{} has {}", reasons.empty() ? "" : "; ", gpu.spec.title, gpu.unusable);
+  }
+  return reasons.empty() ? "the driver shows a GPU but does not describe it" : reasons;
 }
 
 }  // namespace gradmill::cuda

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "core/gpu_catalogue.h"
 #include "cuda/engine.h"
 #include "cuda/gemm_plan.h"
 #include "cuda/gemm_tuner.h"
@@ -20,12 +21,6 @@ namespace {
 constexpr int kCandidates = 24;
 
 static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(TuningCache::Value));
-
-// What NVIDIA recommends: Hopper's kernels, and those of data centre Blackwell, split k where they are given room.
-size_t workspace_size(int compute_capability) {
-  const int major = compute_capability / 10;
-  return size_t{major == 9 || major == 10 ? 32u : 4u} << 20;
-}
 
 LtHandle make_handle(const CublasLt& library) {
   if (!library.error.empty()) return {nullptr, [](cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }};
@@ -62,7 +57,7 @@ struct Gemm::Impl {
   explicit Impl(Engine& owner)
       : engine(owner),
         handle(make_handle(library)),
-        workspace(workspace_size(owner.compute_capability())),
+        workspace(library_workspace(owner.compute_capability())),
         cache(owner.options().tuning_cache, machine_of(owner.options(), library)) {}
 
   LtContext context() const { return {library, handle.get(), workspace.bytes(), engine.stream()}; }

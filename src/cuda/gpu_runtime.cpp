@@ -21,7 +21,10 @@ class GpuRuntime : public Runtime {
  public:
   explicit GpuRuntime(const RuntimeOptions& options)
       : capture_(options.capture),
-        engine_({.index = 0, .autotune = options.autotune, .tuning_cache = options.tuning_cache, .note = options.note}),
+        engine_({.index = options.device.index,
+                 .autotune = options.autotune,
+                 .tuning_cache = options.tuning_cache,
+                 .note = options.note}),
         scalars_(kScalarBytes, 64, false),
         batches_(kFirstBatchBytes, kBatchSlots, true),
         read_memory_(kReadsInFlight * kReadBytes) {
@@ -141,9 +144,12 @@ class GpuRuntime : public Runtime {
 
 std::unique_ptr<Runtime> make_runtime(const RuntimeOptions& options) {
   const std::vector<DeviceSpec> present = present_devices();
-  if (present.empty() || present.front().name != options.device.name) {
-    throw usage_error(fmt::format("there is no {} here to run on{}", options.device.title,
-                                  present.empty() ? "" : ", but a " + present.front().title),
+  const bool is_here = std::ranges::any_of(present, [&](const DeviceSpec& gpu) {
+    return gpu.index == options.device.index && gpu.name == options.device.name;
+  });
+  if (!is_here) {
+    throw usage_error(fmt::format("there is no {} here to run on: {}", options.device.title,
+                                  present.empty() ? why_no_gpu() : "the GPU is a " + present.front().title),
                       "use machine.device=auto, or plan for the GPU with 'gradmill plan'");
   }
   return std::make_unique<GpuRuntime>(options);

@@ -4,17 +4,13 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include "cuda/code_targets.h"
 #include "cuda/cublaslt.h"
 #include "cuda/devices.h"
 #include "cuda/library.h"
 
 namespace gradmill::cuda {
 namespace {
-
-// As CUDA counts: 13010 is 13.1.
-std::string cuda_version(int number) {
-  return number == 0 ? std::string() : fmt::format("{}.{}", number / 1000, number % 1000 / 10);
-}
 
 // As cuBLAS and cuDNN count: 91900 is 9.19.0.
 std::string library_version(size_t number) {
@@ -35,8 +31,9 @@ LibraryReport cudnn_report() {
   return {"cuDNN", library_version(version()), ""};
 }
 
-GpuReport gpu_report(const DeviceSpec& spec, int index, std::string& driver) {
-  GpuReport report{.spec = spec};
+GpuReport gpu_report(const FoundGpu& gpu, std::string& driver) {
+  const int index = gpu.spec.index;
+  GpuReport report{.spec = gpu.spec, .unusable = gpu.unusable};
   size_t free = 0, total = 0;
   if (cudaSetDevice(index) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess) report.free_bytes = free;
   cudaGetLastError();  // a GPU that others hold alone is an answer too
@@ -52,23 +49,19 @@ GpuReport gpu_report(const DeviceSpec& spec, int index, std::string& driver) {
 
 Report report() {
   Report report{.with_cuda = true};
-  int driver_cuda = 0, runtime = 0, count = 0;
+  int driver_cuda = 0, runtime = 0;
   cudaDriverGetVersion(&driver_cuda);
   cudaRuntimeGetVersion(&runtime);
   report.driver_cuda = cuda_version(driver_cuda);
   report.runtime = cuda_version(runtime);
+  report.targets = describe_targets(GRADMILL_CUDA_TARGETS);
   report.libraries = {cublaslt_report(), cudnn_report()};
-  if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess || count == 0) {
-    report.no_gpu = status != cudaSuccess ? cudaGetErrorString(status) : "the driver shows no GPU";
-    cudaGetLastError();
-    return report;
+  for (const FoundGpu& gpu : found_gpus()) report.gpus.push_back(gpu_report(gpu, report.driver));
+  if (report.gpus.empty()) {
+    report.no_gpu = why_no_gpu();
+  } else {
+    cudaSetDevice(0);
   }
-  const std::vector<DeviceSpec> specs = present_devices();
-  for (size_t i = 0; i < specs.size(); ++i) {
-    report.gpus.push_back(gpu_report(specs[i], static_cast<int>(i), report.driver));
-  }
-  if (specs.empty()) report.no_gpu = "the driver shows a GPU but does not describe it";
-  cudaSetDevice(0);
   return report;
 }
 

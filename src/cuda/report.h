@@ -18,6 +18,7 @@ struct LibraryReport {
 
 struct GpuReport {
   DeviceSpec spec;
+  std::string unusable;             // why this binary cannot run on it; empty: it can
   size_t free_bytes = 0;            // 0: unknown
   bool has_nvml = false;            // the driver's management library answers for it
   std::optional<GpuSample> sample;  // what that says
@@ -29,6 +30,7 @@ struct Report {
   std::string driver;       // "580.82.07"; empty: unknown
   std::string driver_cuda;  // the newest CUDA the driver can run, "13.0"; empty: there is no driver
   std::string runtime;      // the CUDA this binary was built with
+  std::string targets;      // the compute capabilities it has code for
   std::vector<LibraryReport> libraries;
   std::vector<GpuReport> gpus;
 };

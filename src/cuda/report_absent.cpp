@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A build without CUDA has nothing to report.
+#include "cuda/devices.h"
 #include "cuda/report.h"
 
 namespace gradmill::cuda {
 
 Report report() {
   Report report;
-  report.no_gpu = "this build has no CUDA; build with 'make CUDA=on'";
+  report.no_gpu = why_no_gpu();
   return report;
 }
 

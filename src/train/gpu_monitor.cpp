@@ -10,7 +10,7 @@ constexpr double kInterval = 1.0;  // seconds: the driver averages over about as
 
 GpuMonitor::Sampler sampler_of(const DeviceSpec& device) {
   if (device.kind != DeviceKind::cuda) return nullptr;
-  std::optional<cuda::Nvml> opened = cuda::Nvml::open(0);
+  std::optional<cuda::Nvml> opened = cuda::Nvml::open(device.index);
   if (!opened) return nullptr;
   // A std::function must be copyable, an open library is not.
   return [nvml = std::make_shared<cuda::Nvml>(std::move(*opened))] { return nvml->sample(); };

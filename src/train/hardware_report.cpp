@@ -61,6 +61,7 @@ std::string gpu_text(const cuda::GpuReport& gpu, size_t index) {
   text += line("  memory", fmt::format("{} total, {} free", mebibytes(spec.memory_bytes), mebibytes(gpu.free_bytes)));
   text += line("  precisions", fmt::format("bf16 {}, tf32 {}, fp16 {}, fp8 {}", yes_no(support.bf16),
                                            yes_no(support.tf32), yes_no(support.fp16), yes_no(support.fp8)));
+  if (!gpu.unusable.empty()) text += line("  not used", gpu.unusable);
   if (!gpu.has_nvml) return text + line("  NVML", "does not answer: no power, temperature or load in metrics");
   std::string state;
   const auto add = [&](std::string_view format, const std::optional<double>& value) {
@@ -78,11 +79,12 @@ std::string gpu_text(const cuda::GpuReport& gpu, size_t index) {
 std::string cuda_text(const cuda::Report& cuda) {
   std::string text;
   if (cuda.with_cuda) {
-    text += line("CUDA", fmt::format("runtime {} (in this binary), driver {}", cuda.runtime,
-                                     cuda.driver_cuda.empty()
-                                         ? std::string("none")
-                                         : fmt::format("{}for CUDA {}", cuda.driver.empty() ? "" : cuda.driver + ", ",
-                                                       cuda.driver_cuda)));
+    text +=
+        line("CUDA", fmt::format("runtime {} (in this binary, with code for {}), driver {}", cuda.runtime, cuda.targets,
+                                 cuda.driver_cuda.empty()
+                                     ? std::string("none")
+                                     : fmt::format("{}for CUDA {}", cuda.driver.empty() ? "" : cuda.driver + ", ",
+                                                   cuda.driver_cuda)));
     for (const cuda::LibraryReport& library : cuda.libraries) {
       text += line(library.name, library.version.empty() ? "cannot be used: " + library.reason : library.version);
     }
@@ -109,6 +111,8 @@ Json json_of(const cuda::GpuReport& gpu) {
       {"name", gpu.spec.title},
       {"compute_capability", fmt::format("{}.{}", gpu.spec.compute_capability / 10, gpu.spec.compute_capability % 10)},
       {"multiprocessors", gpu.spec.num_units},
+      {"usable", gpu.unusable.empty()},
+      {"unusable_because", or_null(gpu.unusable)},
       {"memory_bytes", gpu.spec.memory_bytes},
       {"memory_free", or_null(gpu.free_bytes)},
       {"bf16", support.bf16},
@@ -127,6 +131,7 @@ Json json_of(const cuda::Report& cuda) {
                  {"driver", or_null(cuda.driver)},
                  {"driver_cuda", or_null(cuda.driver_cuda)},
                  {"runtime", or_null(cuda.runtime)},
+                 {"code_for", or_null(cuda.targets)},
                  {"nccl", Json()},
                  {"libraries", Json::object()},
                  {"no_gpu", or_null(cuda.no_gpu)},

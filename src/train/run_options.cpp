@@ -22,7 +22,7 @@ DeviceSpec resolve_device(const std::string& name) {
   if (name == "auto") return gpus().front();
   if (name == "cuda") {
     if (!gpus().empty()) return gpus().front();
-    throw usage_error("machine.device=cuda, but there is no GPU here, or this build has no CUDA",
+    throw usage_error("machine.device=cuda, but no GPU can be used: " + cuda::why_no_gpu(),
                       "use machine.device=auto or cpu, or name a GPU to plan for");
   }
   for (const DeviceSpec& gpu : gpus()) {

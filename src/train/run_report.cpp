@@ -2,6 +2,7 @@
 #include "train/run_report.h"
 
 #include "config/render.h"
+#include "cuda/devices.h"
 
 namespace gradmill {
 namespace {
@@ -11,9 +12,10 @@ Feature number_feature(std::string name, std::string_view key, double value, std
   return {std::move(name), false, fmt::format("{}=0", key)};
 }
 
-Feature device_feature(const SessionOptions& options) {
+Feature device_feature(const RunConfig& config, const SessionOptions& options) {
   if (options.device.kind == DeviceKind::cpu) {
-    return {"device", true, fmt::format("cpu, {} threads; training on a CPU is slow", options.num_threads)};
+    const std::string why = config.machine.device == "auto" ? "; no GPU: " + cuda::why_no_gpu() : "";
+    return {"device", true, fmt::format("cpu, {} threads; training on a CPU is slow{}", options.num_threads, why)};
   }
   return {"device", true,
           fmt::format("{}, compute capability {}.{}, {:.1f} GiB", options.device.title,
@@ -27,6 +29,12 @@ Feature tf32_feature(const RunConfig& config, const SessionOptions& options) {
   if (options.kernels.tf32) return {"tf32", true, "machine.dtype=tf32"};
   const bool asked = config.machine.dtype == "tf32";
   return {"tf32", false, asked ? "needs compute capability 8.0: fp32 is used" : "machine.dtype=fp32"};
+}
+
+Feature attention_feature(const SessionOptions& options) {
+  const bool whole = options.device.kind == DeviceKind::cuda && options.kernels.attention == AttentionBackend::math;
+  return {"flash attention", !whole,
+          whole ? "attention.backend=math keeps a matrix of context x context" : "tiled, memory linear in the context"};
 }
 
 // Of a model of which only a part trains.
@@ -45,8 +53,8 @@ std::string run_header(Trainer& trainer, const RunConfig& config, const std::str
   const RunModel& described = trainer.described();
   const ParamTable& params = trainer.model().params();
   text += fmt::format("model     {}: {} layers, {} heads, width {}, context {}; {} parameters{}\n",
-                      described.hf ? described.hf->architecture : config.model.style, spec.layers, spec.heads, spec.width,
-                      spec.max_positions, params.num_parameters(), trained_part(params));
+                      described.hf ? described.hf->architecture : config.model.style, spec.layers, spec.heads,
+                      spec.width, spec.max_positions, params.num_parameters(), trained_part(params));
   text += fmt::format("memory    {:.1f} MiB, planned to the byte\n",
                       double(trainer.session().memory_plan().slab_bytes()) / (1 << 20));
   const bool labelled = config.data.is_labelled();
@@ -62,12 +70,12 @@ std::vector<Feature> run_features(const RunConfig& config) {
   const bool recomputes = config.machine.save_policy != "none";
   const bool gpu = options.device.kind == DeviceKind::cuda;
   return {
-      device_feature(options),
+      device_feature(config, options),
       {"precision", true, std::string(options.kernels.tf32 ? "tf32" : name_of(options.dtype))},
       tf32_feature(config, options),
       {"cuda graphs", gpu && options.capture, gpu ? "compile.mode=" + config.compile.mode : "needs a GPU"},
       {"autotuned products", gpu && options.autotune, gpu ? "compile.mode=" + config.compile.mode : "needs a GPU"},
-      {"flash attention", true, "tiled, memory linear in the context"},
+      attention_feature(options),
       {"fused adamw", options.kernels.fused_adamw,
        fmt::format("lr {:g}, weight decay {:g}", config.optimizer.lr, config.optimizer.weight_decay)},
       number_feature("gradient clipping", "optimizer.clip", config.optimizer.clip, "global norm"),

@@ -30,6 +30,16 @@ TEST(Ledger, SecondsAreTheLargerOfArithmeticAndTraffic) {
   EXPECT_DOUBLE_EQ(ledger.total().seconds, 17);
 }
 
+TEST(Ledger, ProductsOfFp32MayRunAsTf32) {
+  Ledger ledger;
+  DeviceSpec device = round_device();
+  device.tf32_flops = 4e9;
+  ledger.add(device, "matmul", DType::fp32, {.flops = 8e9, .matrix = true}, true);
+  ledger.add(device, "vector", DType::fp32, {.flops = 8e9}, true);
+  EXPECT_DOUBLE_EQ(ledger.lines().at("matmul").seconds, 2);
+  EXPECT_DOUBLE_EQ(ledger.lines().at("vector").seconds, 8);
+}
+
 // Two calls, one bound by arithmetic and one by traffic, take the sum of their own bounds.
 TEST(Ledger, CallsAddUpOneByOne) {
   Ledger ledger;

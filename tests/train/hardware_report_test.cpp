@@ -36,6 +36,15 @@ TEST(HardwareReport, TextSaysWhatIsThereAndWhyNot) {
   }
 }
 
+TEST(HardwareReport, SaysWhichGpuIsNotUsed) {
+  HardwareReport report = example();
+  report.cuda.gpus[0].unusable = "compute capability 7.0, and more";
+  EXPECT_NE(hardware_text(report).find("not used    compute capability 7.0, and more"), std::string::npos);
+  const json object = json::parse(hardware_json(report));
+  EXPECT_EQ(object.at("cuda").at("gpus").at(0).at("usable"), false);
+  EXPECT_EQ(object.at("cuda").at("gpus").at(0).at("unusable_because"), "compute capability 7.0, and more");
+}
+
 TEST(HardwareReport, JsonHasTheSameAndNullForUnknown) {
   const json object = json::parse(hardware_json(example()));
   const json& gpu = object.at("cuda").at("gpus").at(0);
