@@ -187,6 +187,7 @@ void Progress::finish(const RunSummary& summary) {
   std::string out;
   if (drawn_ && last_) out += std::string(kClearLine) + step_line(*last_);  // the last state stays
   drawn_ = false;
+  for (const std::string& line : summary.remarks) out += line + "\n";
   out += fmt::format("{} after step {} in {}", how, summary.step, format_duration(summary.seconds));
   if (std::isfinite(summary.best_eval_loss)) {
     const bool by_loss = summary.best_metric.empty();

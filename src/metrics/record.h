@@ -73,6 +73,7 @@ struct RunSummary {
   int64_t best_step = 0;
   double seconds = kUnknown;
   double samples_per_s = kUnknown, steps_per_s = kUnknown;
+  std::vector<std::string> remarks = {};  // lines for people
 };
 
 using HparamValue = std::variant<std::string, double, bool>;

@@ -48,8 +48,10 @@ Trainer::Trainer(const RunConfig& config, std::unique_ptr<RunData> data)
   const int64_t tokens = options.train_tokens > 0 ? options.train_tokens : options.train_seqs * options.context;
   flops_per_token_ = flops_per_micro_batch_ / double(tokens);
   const bool cpu = options.device.kind == DeviceKind::cpu;
-  peak_flops_ =
-      options.device.matrix_flops(options.dtype) * (cpu ? double(options.num_threads) / options.device.num_units : 1.0);
+  peak_flops_ = options.device.matrix_flops(options.dtype, options.kernels.tf32) *
+                (cpu ? double(options.num_threads) / options.device.num_units : 1.0);
+  speed_ = {options.device, peak_flops_,
+            flops_per_micro_batch_ / session_.memory_plan().phase(Phase::train).ledger.total().seconds};
   // A GPU computes one step while the host prepares the next. To judge spikes, each loss must be known first.
   max_pending_ = cpu || guard_.watches_spikes() ? 0 : 1;
 }
@@ -71,6 +73,7 @@ void Trainer::attach(TrainServices services) {
 }
 
 TrainOutcome Trainer::run() {
+  run_start_ = Clock::now();
   open_loader();
   try {
     while (submitted_ < length_.total_steps && !state_.stopped_early) {
@@ -85,6 +88,7 @@ TrainOutcome Trainer::run() {
       const bool here = state_.step == step;  // not pending, and not rolled back
       if (eval && here) evaluate_and_judge();
       if (save_now && here) save();
+      if ((eval || save_now) && here) begin_step_anew();
     }
     return finish();
   } catch (const Interrupted&) {
@@ -95,10 +99,12 @@ TrainOutcome Trainer::run() {
 
 void Trainer::open_loader() {
   submitted_ = state_.step;
-  last_step_end_ = Clock::now();
+  begin_step_anew();
   source_.reset();
   source_ = data_->open({state_.step, state_.data_place}, [this](const std::string& line) { source_notes_.add(line); });
 }
+
+void Trainer::begin_step_anew() { last_step_end_ = Clock::now(); }
 
 void Trainer::poll_stop() const {
   if (services_.stop_requested()) throw Interrupted{};
@@ -145,7 +151,6 @@ void Trainer::complete_step() {
     ++state_.epoch_steps;
   }
   epoch_seconds_ += step_seconds_;
-  run_seconds_ += step_seconds_;
   ++process_steps_;
   report_step(step, result);
   judge(step, result);

@@ -17,6 +17,7 @@
 #include "train/run_data.h"
 #include "train/run_model.h"
 #include "train/run_options.h"
+#include "train/speed_report.h"
 #include "train/step_guard.h"
 #include "train/task_evaluation.h"
 #include "train/train_state.h"
@@ -99,6 +100,8 @@ class Trainer {
   void check_same_tokenizer(const TrainState& saved) const;
   void open_loader();
   void poll_stop() const;
+  // Evaluations and checkpoints are no part of the step behind them.
+  void begin_step_anew();
   RunSummary summary(RunStatus status) const;
   SessionOptions make_session_options();
 
@@ -122,10 +125,11 @@ class Trainer {
   size_t max_pending_ = 0;  // steps submitted before the oldest one's result is looked at
   int64_t submitted_ = 0;   // steps done, counting the pending ones
   double flops_per_micro_batch_ = 0, flops_per_token_ = 0, peak_flops_ = 1;
+  SpeedReport speed_;
   double last_loss_ = kUnknown;
   // Of this process alone: times are not part of a run's state.
-  std::chrono::steady_clock::time_point last_step_end_;
-  double step_seconds_ = 0, epoch_seconds_ = 0, run_seconds_ = 0;
+  std::chrono::steady_clock::time_point run_start_, last_step_end_;
+  double step_seconds_ = 0, epoch_seconds_ = 0;
   int64_t process_steps_ = 0;
 };
 

@@ -11,6 +11,12 @@ void Trainer::report_step(const Pending& step, const Session::StepResult& result
   // Of batches in parts of the rows, tokens are what was computed for something.
   const double flops = step.batch.num_tokens ? flops_per_token_ * double(*step.batch.num_tokens)
                                              : flops_per_micro_batch_ * double(step.batch.micro.size());
+  const GpuMetrics& gpu = monitor_.metrics(state_.step % config_.logging.every_steps == 0);
+  speed_.add({.seconds = step_seconds_,
+              .stall_seconds = step.stall_seconds,
+              .tokens = double(step.batch.tokens()),
+              .flops = flops,
+              .utilisation = gpu.utilisation});
   services_.metrics->step({.step = state_.step,
                            .epoch = length_.epoch_of(state_.step),
                            .loss = last_loss_,
@@ -24,7 +30,7 @@ void Trainer::report_step(const Pending& step, const Session::StepResult& result
                            .memory_bytes = session_.memory_plan().slab_bytes(),
                            .finite = result.finite,
                            .loader_stall = step.stall_seconds / step_seconds_,
-                           .gpu = monitor_.metrics(state_.step % config_.logging.every_steps == 0)});
+                           .gpu = gpu});
 }
 
 void Trainer::report_epoch() {
@@ -41,6 +47,7 @@ void Trainer::report_epoch() {
 }
 
 RunSummary Trainer::summary(RunStatus status) const {
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - run_start_).count();
   const double steps = double(std::max<int64_t>(1, state_.finite_steps));
   const bool evaluated = std::isfinite(state_.best_loss);
   return {.status = status,
@@ -51,9 +58,10 @@ RunSummary Trainer::summary(RunStatus status) const {
           .best_metric = metric_ == "loss" ? "" : metric_,
           .best_value = state_.best_value.value_or(kUnknown),
           .best_step = state_.best_step,
-          .seconds = run_seconds_,
-          .samples_per_s = double(config_.training.batch_size) * double(process_steps_) / run_seconds_,
-          .steps_per_s = double(process_steps_) / run_seconds_};
+          .seconds = seconds,
+          .samples_per_s = double(config_.training.batch_size) * double(process_steps_) / seconds,
+          .steps_per_s = double(process_steps_) / seconds,
+          .remarks = speed_.lines(config_)};
 }
 
 }  // namespace gradmill

@@ -142,10 +142,12 @@ TEST(Progress, LinesThatStayAreAboveTheBar) {
   progress.epoch({.epoch = 1, .num_epochs = 25, .train_loss = 2.34567, .seconds = 75, .samples_per_s = 48.123});
   EXPECT_EQ(screen.take(),
             kClear + "Epoch [1/25] Average Train Loss: 2.3457 Epoch time: 1:15 Throughput: 48.1 samples/s\n" + bar);
-  progress.finish({.step = 1, .best_eval_loss = 2.5, .best_step = 1, .seconds = 3661});
+  progress.finish({.step = 1, .best_eval_loss = 2.5, .best_step = 1, .seconds = 3661, .remarks = {"speed     fast"}});
   const std::string end = screen.take();
   EXPECT_TRUE(end.starts_with(kClear + "step   1/200  epoch")) << end;
-  EXPECT_TRUE(end.ends_with("\nfinished after step 1 in 1:01:01; best validation loss 2.5000 at step 1\n")) << end;
+  EXPECT_TRUE(
+      end.ends_with("\nspeed     fast\nfinished after step 1 in 1:01:01; best validation loss 2.5000 at step 1\n"))
+      << end;
 }
 
 TEST(Progress, ClearsTheLineWhenItEndsEarly) {

@@ -18,6 +18,7 @@ struct Recorder : MetricsSink {
   void eval(const EvalMetrics& metrics) override { evals.push_back(metrics); }
   void epoch(const EpochMetrics& metrics) override { epochs.push_back(metrics); }
   void rewind(int64_t step) override { rewinds.push_back(step); }
+  void finish(const RunSummary& what) override { summary = what; }
 
   std::vector<double> losses() const {
     std::vector<double> values;
@@ -29,6 +30,7 @@ struct Recorder : MetricsSink {
   std::vector<EvalMetrics> evals;
   std::vector<EpochMetrics> epochs;
   std::vector<int64_t> rewinds;
+  RunSummary summary;
 };
 
 // Runs in a folder of its own, on a text that a tiny model learns in a second.

@@ -30,6 +30,23 @@ TEST_F(TrainerTest, LearnsAndReports) {
   }
 }
 
+// Steps of 16 tokens, evaluations of a hundred times as many.
+TEST_F(TrainerTest, EvaluationsAreNoPartOfSteps) {
+  config_.training.batch_size = 1;
+  config_.training.steps = 20;
+  config_.eval.every_steps = 1;
+  config_.eval.tokens = 0;
+  config_.eval.batch_size = 1;
+  const Run result = run("evaluations");
+  double steps = 0, evals = 0;
+  for (const StepMetrics& step : result.recorder.steps) steps += step.step_ms * 1e-3;
+  for (const EvalMetrics& eval : result.recorder.evals) evals += eval.seconds;
+  EXPECT_LT(steps, evals / 2);
+  EXPECT_GT(result.recorder.summary.seconds, steps + evals);
+  ASSERT_EQ(result.recorder.summary.remarks.size(), 1u);
+  EXPECT_TRUE(result.recorder.summary.remarks[0].starts_with("speed ")) << result.recorder.summary.remarks[0];
+}
+
 TEST_F(TrainerTest, LoaderThreadsDoNotChangeTheRun) {
   config_.training.steps = 10;
   std::vector<std::vector<double>> losses;
