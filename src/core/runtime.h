@@ -22,6 +22,8 @@ class Runtime {
   virtual std::span<std::byte> allocate(size_t bytes) = 0;
   virtual Arena::Poison poison() const = 0;
 
+  // Makes room for uploads of this size, so that none has to while the run goes on.
+  virtual void reserve_uploads(size_t) {}
   // Copies to the device between the ops before and after it. `from` may be reused on return.
   virtual void upload(void* to, std::span<const std::byte> from) = 0;
 

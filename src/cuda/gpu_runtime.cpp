@@ -44,13 +44,15 @@ class GpuRuntime : public Runtime {
 
   Arena::Poison poison() const override { return poison_device; }
 
+  void reserve_uploads(size_t bytes) override {
+    if (bytes <= batches_.slot_bytes()) return;
+    engine_.synchronise();
+    batches_ = UploadRing(bytes, kBatchSlots, true);
+  }
+
   void upload(void* to, std::span<const std::byte> from) override {
     if (from.size() <= kScalarBytes) return scalars_.upload(engine_.stream(), to, from);
-    // Only the first batches of a phase are larger than any before.
-    if (from.size() > batches_.slot_bytes()) {
-      engine_.synchronise();
-      batches_ = UploadRing(from.size(), kBatchSlots, true);
-    }
+    reserve_uploads(from.size());
     batches_.upload(engine_.stream(), to, from);
   }
 

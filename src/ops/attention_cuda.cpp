@@ -67,22 +67,15 @@ std::string cudnn_refuses(ExecContext& ctx, const AttentionArgs& args) {
   return ctx.cuda->sdpa().refuses(forward_problem(ctx, args));
 }
 
-AttentionChoice choose(ExecContext& ctx, const AttentionArgs& args) {
-  switch (ctx.kernels.attention) {
-    case AttentionBackend::flash:
-      return {AttentionBackend::flash, ""};
-    case AttentionBackend::math:
-      if (math_supports(args)) return {AttentionBackend::math, ""};
-      return {AttentionBackend::flash, "the naive one wants sequences of equal length and no dropout"};
-    case AttentionBackend::automatic:
-      // As fast as cuDNN's or faster, and deterministic.
-      if (hopper_supports(ctx, args)) return {AttentionBackend::flash, ""};
-      break;
-    case AttentionBackend::cudnn:
-      break;
-  }
-  std::string reason = cudnn_refuses(ctx, args);
-  return {reason.empty() ? AttentionBackend::cudnn : AttentionBackend::flash, std::move(reason)};
+// Who computes it is said once. Generation through a cache is ours by design: nothing to tell.
+void tell(ExecContext& ctx, const AttentionArgs& args, const AttentionChoice& choice) {
+  if (!queries_are_keys(args) || args.seq.max_seqs == 0) return;
+  const char* const own = hopper_supports(ctx, args) ? "our kernels for Hopper" : "our flash kernel";
+  const char* const who = choice.backend == AttentionBackend::cudnn  ? "cuDNN"
+                          : choice.backend == AttentionBackend::math ? "a matrix of all scores"
+                                                                     : own;
+  ctx.cuda->note_once(fmt::format("attention: {} heads of {} use {}{}{}", args.heads, args.head_dim, who,
+                                  choice.reason.empty() ? "" : ": ", choice.reason));
 }
 
 // Cuts the workspace into aligned pieces; without memory it only counts them.
@@ -186,13 +179,21 @@ void own_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorV
 }  // namespace
 
 AttentionChoice choose_attention(ExecContext& ctx, const AttentionArgs& args) {
-  AttentionChoice choice = choose(ctx, args);
-  // Generation through a cache is ours by design: nothing to tell.
-  if (!ctx.dry && !choice.reason.empty() && queries_are_keys(args) && args.seq.max_seqs > 0) {
-    ctx.cuda->note_once(
-        fmt::format("attention: {} heads of {} use our flash kernel: {}", args.heads, args.head_dim, choice.reason));
+  switch (ctx.kernels.attention) {
+    case AttentionBackend::flash:
+      return {AttentionBackend::flash, ""};
+    case AttentionBackend::math:
+      if (math_supports(args)) return {AttentionBackend::math, ""};
+      return {AttentionBackend::flash, "the naive one wants sequences of equal length and no dropout"};
+    case AttentionBackend::automatic:
+      // As fast as cuDNN's or faster, and deterministic.
+      if (hopper_supports(ctx, args)) return {AttentionBackend::flash, ""};
+      break;
+    case AttentionBackend::cudnn:
+      break;
   }
-  return choice;
+  std::string reason = cudnn_refuses(ctx, args);
+  return {reason.empty() ? AttentionBackend::cudnn : AttentionBackend::flash, std::move(reason)};
 }
 
 int64_t attention_workspace(ExecContext& ctx, const AttentionArgs& args) {
@@ -227,7 +228,9 @@ AttentionOverwrites attention_overwrites(ExecContext& ctx, const AttentionGradAr
 
 template <Device D, class T>
 void attention_forward(ExecContext& ctx, const AttentionArgs& args, const TensorView& workspace) {
-  switch (choose_attention(ctx, args).backend) {
+  const AttentionChoice choice = choose_attention(ctx, args);
+  tell(ctx, args, choice);
+  switch (choice.backend) {
     case AttentionBackend::cudnn:
       return cudnn_forward(ctx, args, workspace);
     case AttentionBackend::math:

@@ -74,6 +74,13 @@ LadderRungs cpu_rungs(const RunConfig& base) {
   return rungs;
 }
 
+// Whether attention.backend=auto means our own kernels, which flash then means too (ops/attention_cuda).
+bool is_ours_on_hopper(const RunConfig& base, const DeviceSpec& device) {
+  constexpr int64_t kHeadDim = 64, kTile = 128;
+  return device.compute_capability == 90 && base.model.width == kHeadDim * base.model.heads &&
+         base.model.context % kTile == 0 && base.model.dropout == 0;
+}
+
 LadderRungs gpu_rungs(const RunConfig& base, const DeviceSpec& device) {
   const bool ampere = device.compute_capability >= kTf32Capability;
   const std::string half = ampere ? "bf16" : "fp16";
@@ -95,7 +102,12 @@ LadderRungs gpu_rungs(const RunConfig& base, const DeviceSpec& device) {
   // The modes of compile.mode are nested: no setting keeps autotuning without graphs.
   off("CUDA graphs", {}).adjust = [](SessionOptions& options) { options.capture = false; };
   off("fused AdamW", {"optimizer.fused=false"});
-  off("cuDNN attention (flash instead)", {"attention.backend=flash"});
+  if (is_ours_on_hopper(base, device)) {
+    off("our attention (cuDNN instead)", {"attention.backend=cudnn"});
+  } else {
+    off("cuDNN attention (flash instead)", {"attention.backend=flash"}).unavailable =
+        ampere ? "" : "needs compute capability 8.0";
+  }
   off(half + (ampere ? " (tf32 instead)" : " (fp32 instead)"), {ampere ? "machine.dtype=tf32" : "machine.dtype=fp32"});
   off("autotuned GEMMs", {"compile.mode=reduce-overhead"});
   off("batched weight gradients", {}).adjust = [](SessionOptions& options) {

@@ -47,6 +47,9 @@ Session::Session(const Transformer& model, const SessionOptions& options)
     arena->set_poison(options.poison ? runtime_->poison() : nullptr);
   }
   allocate_persistent();
+  for (const Inputs* inputs : {&train_inputs_, &eval_inputs_, &generate_inputs_}) {
+    if (inputs->block.defined()) runtime_->reserve_uploads(inputs->block.bytes());
+  }
   enter(Phase::load);
   weights_->initialise(ctx_, options.seed);
   if (has_average()) copy_on_device(ctx_, average_, weights_->flat_master());

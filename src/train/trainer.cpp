@@ -75,10 +75,16 @@ void Trainer::attach(TrainServices services) {
 TrainOutcome Trainer::run() {
   run_start_ = Clock::now();
   open_loader();
+  bool rehearsed = false;
   try {
     while (submitted_ < length_.total_steps && !state_.stopped_early) {
       poll_stop();
       submit_step();
+      if (!std::exchange(rehearsed, true)) {
+        complete_all();
+        rehearse();
+        begin_step_anew();
+      }
       const int64_t step = submitted_;
       const bool last = step == length_.total_steps;
       const bool eval = eval_interval_.due(step) && !last, save_now = save_interval_.due(step) && !last;
@@ -189,7 +195,7 @@ TrainOutcome Trainer::finish() {
   report_eval(result, start, best);
   if (result.threshold) keep_threshold(*result.threshold);
   if (!state_.stopped_early) save();
-  outcome.sample = sample();
+  outcome.sample = sample(config_.sample.tokens);
   if (!outcome.sample.empty()) services_.metrics->text(state_.step, "sample", outcome.sample);
   services_.metrics->finish(summary(RunStatus::completed));
   return outcome;
@@ -206,11 +212,11 @@ TrainOutcome Trainer::interrupted() {
           .sample = {}};
 }
 
-std::string Trainer::sample() {
-  if (config_.sample.tokens == 0 || model_.spec().head != HeadKind::causal_lm) return {};
+std::string Trainer::sample(int64_t tokens) {
+  if (tokens == 0 || model_.spec().head != HeadKind::causal_lm) return {};
   const RunTokenizer& tokenizer = data_->tokenizer();
   const std::vector<TokenId> prompt = data_->prompt();
-  const GenerateOptions options{.max_tokens = config_.sample.tokens,
+  const GenerateOptions options{.max_tokens = tokens,
                                 .sampler = sampler_options(config_),
                                 .stop_token = end_of_text(tokenizer, config_.data),
                                 .num_ids = tokenizer.tokenizer->vocab_size()};

@@ -95,7 +95,10 @@ class Trainer {
   void restore_best();
   TrainOutcome finish();
   TrainOutcome interrupted();
-  std::string sample();
+  std::string sample(int64_t tokens);
+  // Evaluates a little and writes a little, so that what would fail there fails now and not after hours: validation
+  // data without targets, memory that the driver takes for kernels and graphs when they are first used.
+  void rehearse();
   void restore(const Checkpoint& checkpoint);
   void check_same_tokenizer(const TrainState& saved) const;
   void open_loader();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainer: evaluations, and which of them is the best.
+#include <algorithm>
 #include <cmath>
 
 #include "tasks/text_metrics.h"
@@ -49,6 +50,21 @@ Trainer::Judged Trainer::evaluate_weights(bool last) {
     result.threshold = tune_threshold(answers, threshold_goal(config_.eval.threshold));
   }
   return result;
+}
+
+void Trainer::rehearse() {
+  // Twice: graphs are captured the second time.
+  const auto batches = [&](const RunData::UseBatch& use) {
+    data_->visit_validation(
+        0, [&](const MicroBatch& batch) { return use(batch) && use(batch) && batch.num_targets == 0; });
+  };
+  if (run_model_.task.is_language()) {
+    gradmill::evaluate(session_, batches, services_.stop_requested);
+  } else {
+    answer(session_, run_model_.task, batches, services_.stop_requested);
+  }
+  constexpr int64_t kTokens = 3;  // the prompt, and rows alone twice
+  sample(std::min(kTokens, config_.sample.tokens));
 }
 
 bool Trainer::take_if_best(const Judged& result) {

@@ -72,6 +72,22 @@ TEST(LadderRungs, OneThingOffLeavesTheRestOn) {
   EXPECT_EQ(ladder_rungs(gated, device_by_name("a100-80")).all_but.size(), 7u);
 }
 
+TEST(LadderRungs, AttentionIsSwitchedToAnother) {
+  RunConfig config;
+  config.model.width = 768;
+  config.model.heads = 12;
+  config.model.context = 1024;
+  config.model.dropout = 0;
+  const auto find_on = [&](const char* device, const char* name) {
+    return find(ladder_rungs(config, device_by_name(device)).all_but, name);
+  };
+  EXPECT_TRUE(has(find_on("h100", "our attention (cuDNN instead)"), "attention.backend=cudnn"));
+  EXPECT_TRUE(has(find_on("rtx4090", "cuDNN attention (flash instead)"), "attention.backend=flash"));
+  EXPECT_FALSE(find_on("t4", "cuDNN attention (flash instead)").unavailable.empty());
+  config.model.heads = 6;
+  EXPECT_TRUE(has(find_on("h100", "cuDNN attention (flash instead)"), "attention.backend=flash"));
+}
+
 TEST(LadderRungs, AnOlderGpuHasFp16AndSaysWhatItLacks) {
   const LadderRungs rungs = ladder_rungs(RunConfig{}, device_by_name("t4"));
   EXPECT_FALSE(rungs.climb[1].unavailable.empty());

@@ -236,6 +236,18 @@ TEST_F(TokenRunTest, InstructionsLearnOnlyAnswers) {
   EXPECT_LT(run("instruct-stream").recorder.steps.back().loss, 0.5);
 }
 
+// Not after the last step.
+TEST_F(TokenRunTest, ValidationWithoutATargetIsFoundAfterTheFirstStep) {
+  stream();
+  config_.data.eos = "none";
+  config_.data.validation_path = folder_.write("single.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n").string();
+  Recorder recorder;
+  Trainer trainer(config_, load_run_data(config_));
+  trainer.attach({.metrics = &recorder});
+  expect_error([&] { trainer.run(); }, ExitCode::data, {"no token to predict", "two or more tokens"});
+  EXPECT_EQ(recorder.steps.size(), 1u);
+}
+
 TEST_F(TokenRunTest, BadRecordsStopOrAreCounted) {
   config_.data.path = folder_.write("bad.jsonl", documents(100, 1) + "{\"text\": 5, \n" + documents(100, 2)).string();
   expect_error([&] { load_run_data(config_); }, ExitCode::data, {"bad.jsonl' line 101"});
