@@ -39,8 +39,8 @@ std::vector<std::string> SpeedReport::advice(const RunConfig& config, double sha
   std::vector<std::string> lines;
   const double stall = sum_.stall_seconds / sum_.seconds;
   if (stall > kMostStall) {
-    lines.push_back(fmt::format("the GPU waited up to {} of the time for data: raise data.num_workers (now {}){}",
-                                format_percent(stall), num_loader_threads(config.data),
+    lines.push_back(fmt::format("the GPU waits for data: raise data.num_workers (now {}){}",
+                                num_loader_threads(config.data),
                                 config.data.streaming ? ", or tokenise once with data.streaming=false" : ""));
   }
   const double utilisation = samples_ > 0 ? sum_.utilisation / double(samples_) : 1;
@@ -65,8 +65,9 @@ std::vector<std::string> SpeedReport::lines(const RunConfig& config) const {
   if (steps_ < kFewestSteps) return {};
   const double flops = sum_.flops / sum_.seconds;
   const bool gpu = device_.kind == DeviceKind::cuda;
-  std::string first = fmt::format("speed     {} tok/s, {:.4g} ms a step", format_count(sum_.tokens / sum_.seconds),
-                                  sum_.seconds / double(steps_) * 1e3);
+  std::string first = fmt::format("speed     {} tok/s, {:.4g} ms a step of which {} waited for data",
+                                  format_count(sum_.tokens / sum_.seconds), sum_.seconds / double(steps_) * 1e3,
+                                  format_percent(sum_.stall_seconds / sum_.seconds));
   if (peak_flops_ > 0) first += ", MFU " + format_percent(flops / peak_flops_);
   // A CPU's rates are guesses from its number of cores.
   if (!gpu || !(roofline_flops_ > 0) || std::isinf(roofline_flops_)) return {first};

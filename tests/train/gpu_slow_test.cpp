@@ -104,6 +104,31 @@ TEST_P(GpuRuns, TenThousandStepsWithoutGrowth) {
   EXPECT_EQ(session.driver_bytes(), early);
 }
 
+struct MemoryRecorder : MetricsSink {
+  void step(const StepMetrics&) override { bytes.push_back(session->driver_bytes()); }
+  void finish(const RunSummary&) override { bytes.push_back(session->driver_bytes()); }
+  Session* session = nullptr;
+  std::vector<size_t> bytes;
+};
+
+// Larger batches than training's, and a sample at the end.
+TEST_P(GpuRuns, EvaluationsTakeNoMemoryLater) {
+  RunConfig config;
+  config.machine.device = "cuda";
+  config.training.steps = 60;
+  config.eval.every_steps = 20;
+  config.eval.batch_size = 256;
+  config.sample.tokens = 20;
+  MemoryRecorder recorder;
+  Trainer trainer(config, load_run_data(config));
+  recorder.session = &trainer.session();
+  trainer.attach({.metrics = &recorder});
+  trainer.run();
+  for (size_t step = 4; step < recorder.bytes.size(); ++step) {
+    EXPECT_EQ(recorder.bytes[step], recorder.bytes[3]) << "after step " << step + 1;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(cuda, GpuRuns, testing::Values("bf16"), [](const auto& test) { return test.param; });
 
 }  // namespace

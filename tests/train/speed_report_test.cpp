@@ -26,7 +26,10 @@ bool mention(const std::vector<std::string>& lines, std::string_view part) {
 TEST(SpeedReport, ComparesWithTheRoofline) {
   const std::vector<std::string> lines = report(kStep).lines({});
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_EQ(lines[0], "speed     10.0k tok/s, 100 ms a step, MFU 40.0%; 80.0% of the roofline of H100 SXM 80GB: good");
+  EXPECT_EQ(lines[0],
+            "speed     10.0k tok/s, 100 ms a step of which 0.0% waited for data, MFU 40.0%; 80.0% of the roofline of "
+            "H100 SXM "
+            "80GB: good");
 }
 
 TEST(SpeedReport, LeavesOutTheFirstStepsAndNeedsSome) {
@@ -47,8 +50,8 @@ TEST(SpeedReport, SaysWhatToChange) {
   config.attention.backend = "math";
   const std::vector<std::string> lines = report(step).lines(config);
   for (const char* part :
-       {": slow", "waited up to 20.0%", "data.num_workers", "ran 30.0%", "compile.mode=off: reduce-overhead",
-        "attention.backend=math", "training.micro_batch_size"}) {
+       {": slow", "20.0% waited for data", "waits for data", "data.num_workers", "ran 30.0%",
+        "compile.mode=off: reduce-overhead", "attention.backend=math", "training.micro_batch_size"}) {
     EXPECT_TRUE(mention(lines, part)) << part;
   }
   // A good run that waits a little is told that alone.
@@ -61,7 +64,8 @@ TEST(SpeedReport, JudgesNoCpuAndNoUnknownGpu) {
   EXPECT_FALSE(mention(report(kStep, 20, "cpu").lines({}), "roofline"));
   SpeedReport unknown(device_by_name("h100"), 0, std::numeric_limits<double>::infinity());
   for (int i = 0; i < 20; ++i) unknown.add(kStep);
-  EXPECT_EQ(unknown.lines({}), std::vector<std::string>{"speed     10.0k tok/s, 100 ms a step"});
+  EXPECT_EQ(unknown.lines({}),
+            std::vector<std::string>{"speed     10.0k tok/s, 100 ms a step of which 0.0% waited for data"});
 }
 
 }  // namespace
