@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -18,6 +19,8 @@ class Runtime {
 
   // Gives ops what they need of the device; on paper too.
   virtual void attach(ExecContext& ctx) = 0;
+  // Bytes that allocate() can get. Nothing: not known.
+  virtual std::optional<size_t> available_bytes() const { return {}; }
   // The one allocation, zeroed. It lives as long as the runtime.
   virtual std::span<std::byte> allocate(size_t bytes) = 0;
   virtual Arena::Poison poison() const = 0;

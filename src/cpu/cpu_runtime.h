@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "core/host_memory.h"
 #include "core/op_profiler.h"
 #include "core/runtime.h"
 #include "core/storage.h"
@@ -16,6 +17,7 @@ class CpuRuntime : public Runtime {
   explicit CpuRuntime(const RuntimeOptions& options) : pool_(options.num_threads) {}
 
   void attach(ExecContext& ctx) override { ctx.pool = &pool_; }
+  std::optional<size_t> available_bytes() const override { return available_host_memory(); }
   std::span<std::byte> allocate(size_t bytes) override;
   Arena::Poison poison() const override { return poison_host; }
   void upload(void* to, std::span<const std::byte> from) override;

@@ -36,6 +36,12 @@ class GpuRuntime : public Runtime {
 
   void attach(ExecContext& ctx) override { ctx.cuda = &engine_; }
 
+  std::optional<size_t> available_bytes() const override {
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for free memory");
+    return free;
+  }
+
   std::span<std::byte> allocate(size_t bytes) override {
     slab_ = DeviceMemory(bytes);
     check(cudaMemsetAsync(slab_.bytes().data(), 0, bytes, engine_.stream()), "zeroing memory");

@@ -3,9 +3,9 @@
 
 #include <fmt/ranges.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/host_memory.h"
 #include "metrics/format.h"
 #include "train/build_info.h"
 
@@ -13,19 +13,6 @@ namespace gradmill {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The value of the first "key : value" line of a file of the kernel's.
-std::string value_in(const char* path, std::string_view key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with(key)) continue;
-    const size_t colon = line.find(':');
-    if (colon == std::string::npos) continue;
-    const size_t begin = line.find_first_not_of(" \t", colon + 1);
-    if (begin != std::string::npos) return line.substr(begin);
-  }
-  return {};
-}
 
 std::string simd_of(const std::string& flags) {
   std::vector<std::string> found;
@@ -158,11 +145,11 @@ HardwareReport hardware_report(const fs::path& runs_folder) {
   HardwareReport report;
   report.build =
       fmt::format("gradmill {} ({}, {}, {})", build.version, build.git_hash, build.compiler, build.build_type);
-  report.cpu = value_in("/proc/cpuinfo", "model name");
-  report.simd = simd_of(value_in("/proc/cpuinfo", "flags"));
+  report.cpu = kernel_value("/proc/cpuinfo", "model name");
+  report.simd = simd_of(kernel_value("/proc/cpuinfo", "flags"));
   report.cores = cpu.num_units;
   report.memory_bytes = cpu.memory_bytes;
-  report.memory_available = std::strtoull(value_in("/proc/meminfo", "MemAvailable").c_str(), nullptr, 10) * 1024;
+  report.memory_available = available_host_memory().value_or(0);
   report.runs_folder = runs_folder;
   std::error_code failed;
   if (const fs::space_info disk = fs::space(nearest_present(runs_folder), failed); !failed) {

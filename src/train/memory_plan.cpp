@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 namespace gradmill {
@@ -26,20 +27,29 @@ std::string family(const std::string& owner) {
   return text;
 }
 
+// The largest first.
+std::vector<OwnerFamily> families_of(std::initializer_list<const ArenaPlan*> arenas) {
+  std::map<std::string, OwnerFamily> families;
+  for (const ArenaPlan* arena : arenas) {
+    for (const OwnerBytes& owner : arena->owners) {
+      OwnerFamily& sum = families[family(owner.owner)];
+      sum.bytes += owner.bytes;
+      ++sum.count;
+    }
+  }
+  std::vector<OwnerFamily> sorted;
+  for (auto& [name, sum] : families) sorted.push_back({name, sum.bytes, sum.count});
+  std::ranges::stable_sort(sorted, std::greater(), &OwnerFamily::bytes);
+  return sorted;
+}
+
 void append_arena(std::string& text, std::string_view title, const ArenaPlan& plan) {
   text += fmt::format("{:<28}{}  ({} bytes)\n", title, mib(plan.bytes), plan.bytes);
-  std::map<std::string, std::pair<size_t, int>> families;
-  for (const OwnerBytes& owner : plan.owners) {
-    auto& [bytes, count] = families[family(owner.owner)];
-    bytes += owner.bytes;
-    ++count;
-  }
-  std::vector<std::pair<std::string, std::pair<size_t, int>>> lines(families.begin(), families.end());
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  const std::vector<OwnerFamily> lines = families_of({&plan});
   for (size_t i = 0; i < std::min(kOwnersShown, lines.size()); ++i) {
-    const auto& [name, sum] = lines[i];
-    text += fmt::format("    {}  {}{}\n", mib(sum.first), name, sum.second > 1 ? fmt::format("  x{}", sum.second) : "");
+    const OwnerFamily& sum = lines[i];
+    text +=
+        fmt::format("    {}  {}{}\n", mib(sum.bytes), sum.name, sum.count > 1 ? fmt::format("  x{}", sum.count) : "");
   }
   if (lines.size() > kOwnersShown) text += fmt::format("    and {} more\n", lines.size() - kOwnersShown);
 }
@@ -66,6 +76,12 @@ size_t MemoryPlan::activation_bytes() const {
   size_t largest = 0;
   for (const PhasePlan& phase : phases) largest = std::max(largest, phase.saved.bytes + phase.scratch.bytes);
   return largest;
+}
+
+std::vector<OwnerFamily> MemoryPlan::owners() const {
+  const auto size = [](const PhasePlan& phase) { return phase.saved.bytes + phase.scratch.bytes; };
+  const PhasePlan& largest = *std::ranges::max_element(phases, {}, size);
+  return families_of({&persistent, &largest.saved, &largest.scratch});
 }
 
 std::string describe(const MemoryPlan& plan) {

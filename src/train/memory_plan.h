@@ -27,6 +27,13 @@ struct PhasePlan {
   Ledger ledger;  // of one step
 };
 
+// Tensors of all layers that have one name: "layers.*.mlp.hidden".
+struct OwnerFamily {
+  std::string name;
+  size_t bytes = 0;
+  int count = 0;
+};
+
 struct MemoryPlan {
   DeviceSpec device;
   ArenaPlan persistent;
@@ -36,6 +43,8 @@ struct MemoryPlan {
   // The activation region: the largest phase.
   size_t activation_bytes() const;
   size_t slab_bytes() const { return persistent.bytes + activation_bytes(); }
+  // Who has the slab when it is fullest, the largest first.
+  std::vector<OwnerFamily> owners() const;
   // With what libraries and the driver take beside the slab.
   size_t total_bytes() const { return slab_bytes() + device.library_bytes + device.driver_bytes; }
 };

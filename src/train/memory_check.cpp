@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/memory_check.h"
+
+#include <fmt/ranges.h>
+
+#include "core/error.h"
+#include "metrics/format.h"
+
+namespace gradmill {
+namespace {
+
+std::string largest_parts(const MemoryPlan& plan) {
+  constexpr size_t kShown = 3;
+  std::vector<std::string> parts;
+  for (const OwnerFamily& family : plan.owners()) {
+    if (parts.size() < kShown) parts.push_back(fmt::format("{} {}", format_bytes(double(family.bytes)), family.name));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::vector<std::string> smaller_settings(const SessionOptions& options) {
+  std::vector<std::string> settings;
+  if (options.inference) {
+    if (options.eval_seqs > 1) settings.push_back(fmt::format("eval.batch_size={}", options.eval_seqs / 2));
+  } else {
+    if (options.train_seqs > 1) {
+      settings.push_back(fmt::format("training.micro_batch_size={}", options.train_seqs / 2));
+    }
+    const std::string_view policy = options.policy.name();
+    if (policy == "none") settings.emplace_back("machine.save_policy=cheap");
+    if (policy == "cheap") settings.emplace_back("machine.save_policy=block");
+  }
+  if (options.context > 1) settings.push_back(fmt::format("model.context={}", options.context / 2));
+  return settings;
+}
+
+std::string advice(const MemoryPlan& plan, const SessionOptions& options, size_t available) {
+  if (plan.persistent.bytes > available) {
+    return fmt::format("{} stay whatever the batch: use a smaller model{}", format_bytes(double(plan.persistent.bytes)),
+                       options.inference ? "" : ", or train adapters of a pretrained one (adapter.kind=lora)");
+  }
+  return fmt::format("try {}{}; 'gradmill plan' shows the rest", fmt::join(smaller_settings(options), ", "),
+                     options.inference ? "" : ", or --preset auto, which finds what fits");
+}
+
+}  // namespace
+
+void require_memory(const MemoryPlan& plan, const SessionOptions& options, size_t available) {
+  const size_t needed = plan.slab_bytes();
+  if (needed <= available) return;
+  throw Error(
+      ExitCode::out_of_memory,
+      fmt::format("this needs {} of memory, and {} are free on {}; most of it is for {}", format_bytes(double(needed)),
+                  format_bytes(double(available)), options.device.title, largest_parts(plan)),
+      advice(plan, options, available));
+}
+
+}  // namespace gradmill
