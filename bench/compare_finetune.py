@@ -134,7 +134,7 @@ def report(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--binary", default="build-cuda/gradmill")
+    parser.add_argument("--binary", default="build/gradmill")
     parser.add_argument("--cases", default="", help="names with commas between them; all: " + ",".join(CASES))
     parser.add_argument("--eager-only", action="store_true", help="without the compiled peers")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one run of ours")
