@@ -102,6 +102,12 @@ bool is_stale(std::string_view name) { return name.starts_with(kTemporaryPrefix)
 
 }  // namespace
 
+std::string shortage_of_space(size_t free, size_t each, int64_t more) {
+  if (free >= each * static_cast<size_t>(more)) return {};
+  return fmt::format("a checkpoint takes {}, and {} are free where {} more {} to be written", size_text(each),
+                     size_text(free), more, more == 1 ? "is" : "are");
+}
+
 CheckpointStore::CheckpointStore(fs::path run_folder, FileOps& ops)
     : run_folder_(std::move(run_folder)), folder_(run_folder_ / "checkpoints"), ops_(ops) {}
 
@@ -157,12 +163,17 @@ Error CheckpointStore::explain(const FileError& error, const CheckpointWrite& wr
     return Error(ExitCode::failure, what,
                  "older checkpoints are as they were; make the folder writable or use another, and resume");
   }
+  const std::optional<size_t> free = free_bytes();
+  return Error(ExitCode::failure,
+               fmt::format("{}; it needs {}, {} are free", what, size_text(bytes_needed(write)),
+                           free ? size_text(*free) : "an unknown number"),
+               "older checkpoints are as they were; free space or keep fewer checkpoints, and resume");
+}
+
+std::optional<size_t> CheckpointStore::free_bytes() const {
   std::error_code unknown;
   const fs::space_info space = fs::space(is_there(folder_) ? folder_ : run_folder_, unknown);
-  const std::string free = unknown ? "an unknown number" : size_text(space.available);
-  return Error(ExitCode::failure,
-               fmt::format("{}; it needs {}, {} are free", what, size_text(bytes_needed(write)), free),
-               "older checkpoints are as they were; free space or keep fewer checkpoints, and resume");
+  return unknown ? std::nullopt : std::optional<size_t>(space.available);
 }
 
 fs::path CheckpointStore::path(int64_t step) const {

@@ -31,6 +31,9 @@ struct CheckpointWrite {
   std::string state_json = "{}";  // an object
 };
 
+// What is wrong where `more` checkpoints of `each` bytes are to come, for people; empty: they fit.
+std::string shortage_of_space(size_t free, size_t each, int64_t more);
+
 // checkpoints/step-00000250/            a complete checkpoint
 // checkpoints/.replaced-step-00000250/  the one before it of the same step; counts only while there is no other
 // checkpoints/.tmp-…-<process id>/      being written or being removed; never read
@@ -45,6 +48,8 @@ class CheckpointStore {
   // new one is there, whole, but might not outlive a power cut.)
   void save(const CheckpointWrite& write);
 
+  // Free bytes where checkpoints go. Nothing where the system does not say.
+  std::optional<size_t> free_bytes() const;
   // Where the step's checkpoint is, complete or not; empty when there is none.
   std::filesystem::path path(int64_t step) const;
   // Of those that look complete, ascending.

@@ -12,6 +12,7 @@ class Interval {
   Interval(int64_t every_steps, int64_t every_epochs, double every_minutes, int64_t steps_per_epoch)
       : steps_(every_steps), epoch_steps_(every_epochs * steps_per_epoch), minutes_(every_minutes) {}
 
+  bool is_on() const { return steps_ > 0 || epoch_steps_ > 0 || minutes_ > 0; }
   // After `step` steps. The clock starts again with each due moment.
   bool due(int64_t step) {
     const bool now = (steps_ > 0 && step % steps_ == 0) || (epoch_steps_ > 0 && step % epoch_steps_ == 0) ||

@@ -74,6 +74,7 @@ void Trainer::attach(TrainServices services) {
 
 TrainOutcome Trainer::run() {
   run_start_ = Clock::now();
+  check_disk();
   open_loader();
   bool rehearsed = false;
   try {

@@ -99,6 +99,8 @@ class Trainer {
   // Evaluates a little and writes a little, so that what would fail there fails now and not after hours: validation
   // data without targets, memory that the driver takes for kernels and graphs when they are first used.
   void rehearse();
+  // Whether the checkpoints that are to be kept will fit.
+  void check_disk() const;
   void restore(const Checkpoint& checkpoint);
   void check_same_tokenizer(const TrainState& saved) const;
   void open_loader();

@@ -35,6 +35,24 @@ void Trainer::save() {
   services_.metrics->checkpoint(state_.step, services_.store->path(state_.step).string());
 }
 
+void Trainer::check_disk() const {
+  const std::optional<size_t> free = services_.store != nullptr ? services_.store->free_bytes() : std::nullopt;
+  if (!free) return;
+  // Weights, two moments, averages.
+  const size_t values = session_.has_average() ? 4 : 3;
+  const size_t each = values * sizeof(float) * static_cast<size_t>(model_.params().flat_size());
+  // The last one; those that are kept on the way, where a new one is whole before the oldest goes; and the best.
+  const bool several = save_interval_.is_on(), best = config_.checkpoint.keep_best && eval_interval_.is_on();
+  const int64_t wanted = 1 + (several ? config_.checkpoint.keep_last : 0) + (best ? 1 : 0);
+  const int64_t more = std::max<int64_t>(1, wanted - std::ssize(services_.store->steps()));
+  const std::string shortage = shortage_of_space(*free, each, more);
+  if (shortage.empty()) return;
+  if (*free < each && config_.checkpoint.on_error == "stop") {
+    throw Error(ExitCode::failure, shortage, "free space, or use a checkpoint.dir on another disk");
+  }
+  services_.note(fmt::format("warning: {}; free space, or lower checkpoint.keep_last", shortage));
+}
+
 void Trainer::restore(const Checkpoint& checkpoint) {
   state_ = state_from_json(checkpoint.state_json());
   load_session(checkpoint, model_, run_model_, session_, progress_of(state_));

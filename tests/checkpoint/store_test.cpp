@@ -272,5 +272,12 @@ TEST_F(StoreTest, SyncsEverythingBeforeItGetsItsName) {
   EXPECT_GT(ops.synced.at(run_), 0);
 }
 
+TEST(ShortageOfSpace, CountsWhatIsToCome) {
+  EXPECT_EQ(shortage_of_space(300, 100, 3), "");
+  EXPECT_NE(shortage_of_space(299, 100, 3), "");
+  const std::string text = shortage_of_space(size_t{3} << 20, size_t{10} << 20, 4);
+  EXPECT_EQ(text, "a checkpoint takes 10.0 MiB, and 3.0 MiB are free where 4 more are to be written");
+}
+
 }  // namespace
 }  // namespace gradmill::test
