@@ -15,8 +15,7 @@ constexpr int kOldestCapability = 75;
 struct Target {
   int capability = 0;    // 0: a word such as "native", about which nothing can be said
   bool one_gpu = false;  // 90a: instructions that only this very generation has
-  bool machine = true;   // machine code: runs within its generation
-  bool compiles = true;  // code that a driver compiles for whatever is newer
+  bool compiles = true;  // a driver compiles it for whatever is newer; else it runs within its generation
 };
 
 Target parse(std::string_view text) {
@@ -26,7 +25,6 @@ Target parse(std::string_view text) {
   if (error != std::errc()) return {};
   const std::string_view suffix(rest, static_cast<size_t>(end - rest));
   target.one_gpu = suffix.starts_with('a');
-  target.machine = !suffix.ends_with("-virtual");
   target.compiles = !suffix.ends_with("-real");
   return target;
 }

@@ -14,6 +14,10 @@ double seconds_of() {
 }  // namespace
 
 double monotonic_seconds() { return seconds_of<std::chrono::steady_clock>(); }
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 double unix_seconds() { return seconds_of<std::chrono::system_clock>(); }
 
 }  // namespace gradmill

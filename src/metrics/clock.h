@@ -2,6 +2,7 @@
 // Clocks that tests can replace.
 #pragma once
 
+#include <chrono>
 #include <functional>
 
 namespace gradmill {
@@ -10,6 +11,7 @@ using SecondsClock = std::function<double()>;
 
 // Seconds since some fixed moment; never goes back.
 double monotonic_seconds();
+double seconds_since(std::chrono::steady_clock::time_point start);
 // Seconds since 1970.
 double unix_seconds();
 

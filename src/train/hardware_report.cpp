@@ -165,8 +165,8 @@ std::string hardware_text(const HardwareReport& report) {
   return line("build", report.build) +
          line("CPU",
               fmt::format("{}, {} cores, {}", report.cpu.empty() ? "unknown" : report.cpu, report.cores, report.simd)) +
-         line("memory",
-              fmt::format("{} total, {} available", known(report.memory_bytes), known(report.memory_available))) +
+         line("memory", fmt::format("{} total, {} available with swap", known(report.memory_bytes),
+                                    known(report.memory_available))) +
          line("disk", fmt::format("{} free of {} for '{}'", known(report.disk_available), known(report.disk_bytes),
                                   report.runs_folder.string())) +
          cuda_text(report.cuda);

@@ -8,13 +8,6 @@
 #include "train/trainer.h"
 
 namespace gradmill {
-namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-}  // namespace
 
 Trainer::Judged Trainer::evaluate(bool last) {
   if (session_.has_average()) session_.exchange_average();

@@ -47,7 +47,7 @@ void Trainer::report_epoch() {
 }
 
 RunSummary Trainer::summary(RunStatus status) const {
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - run_start_).count();
+  const double seconds = seconds_since(run_start_);
   const double steps = double(std::max<int64_t>(1, state_.finite_steps));
   const bool evaluated = std::isfinite(state_.best_loss);
   return {.status = status,
