@@ -22,11 +22,12 @@ struct LaunchConfig {
       : grid(grid_dim), block(block_dim), stream(on), shared_bytes(dynamic_shared), where(at) {}
 };
 
-// Blocks may use up to 48 KiB of shared memory unasked; more is granted to a kernel once, here.
+// Blocks may use 48 KiB of shared memory unasked, and what a kernel declares itself is part of that: whatever is asked
+// for at launch is granted first.
 template <class... Params>
 void allow_shared(void (*kernel)(Params...), size_t bytes,
                   std::source_location where = std::source_location::current()) {
-  if (bytes <= 48 * 1024) return;
+  if (bytes == 0) return;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
         "granting shared memory", where);
 }

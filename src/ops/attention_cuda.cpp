@@ -60,7 +60,7 @@ bool queries_are_keys(const AttentionArgs& args) {
 std::string cudnn_refuses(ExecContext& ctx, const AttentionArgs& args) {
   if (args.seq.max_seqs == 0) return "there are no sequences";
   if (!queries_are_keys(args)) return "queries are not keys";
-  if (args.dropout) return "its dropout would not be ours";
+  if (args.dropout) return "cuDNN's dropout would not be ours";
   for (const TensorView* view : {&args.q, &args.k, &args.v, &args.out}) {
     if (reinterpret_cast<uintptr_t>(view->data) % 16 != 0) return "cuDNN wants rows at multiples of 16 bytes";
   }
@@ -74,8 +74,9 @@ void tell(ExecContext& ctx, const AttentionArgs& args, const AttentionChoice& ch
   const char* const who = choice.backend == AttentionBackend::cudnn  ? "cuDNN"
                           : choice.backend == AttentionBackend::math ? "a matrix of all scores"
                                                                      : own;
-  ctx.cuda->note_once(fmt::format("attention: {} heads of {} use {}{}{}", args.heads, args.head_dim, who,
-                                  choice.reason.empty() ? "" : ": ", choice.reason));
+  ctx.cuda->note_once(fmt::format(
+      "attention: {} heads of {}{}{} use {}{}{}", args.heads, args.head_dim, args.dropout ? " with dropout" : "",
+      args.seq.dense ? "" : " in sequences of mixed lengths", who, choice.reason.empty() ? "" : ": ", choice.reason));
 }
 
 // Cuts the workspace into aligned pieces; without memory it only counts them.

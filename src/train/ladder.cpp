@@ -113,9 +113,12 @@ LadderRungs gpu_rungs(const RunConfig& base, const DeviceSpec& device) {
   off("batched weight gradients", {}).adjust = [](SessionOptions& options) {
     options.kernels.batched_gradients = false;
   };
-  off("norms in products", {}).adjust = [](SessionOptions& options) { options.kernels.norms_in_products = false; };
-  // Those of gated MLPs by Hopper's kernels only.
-  if (base.model.style == "gpt2" || device.compute_capability == 90) {
+  // Hopper's kernels alone have norms in them, and the activations of gated MLPs.
+  const bool hopper = device.compute_capability == 90;
+  if (hopper) {
+    off("norms in products", {}).adjust = [](SessionOptions& options) { options.kernels.norms_in_products = false; };
+  }
+  if (base.model.style == "gpt2" || hopper) {
     off("activations in products", {}).adjust = [](SessionOptions& options) {
       options.kernels.fused_activations = false;
     };

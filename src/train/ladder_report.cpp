@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A ladder as text and as JSON.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -80,13 +82,23 @@ std::string all_but_table(const Ladder& ladder) {
   return markdown_table(rows);
 }
 
-// Reasons and what the sessions had to say: never hidden, and too long for a cell.
+// Reasons and what the sessions had to say: never hidden, and too long for a cell. What several said is said once.
 std::string remarks(const std::vector<RungResult>& rungs) {
-  std::string text;
+  std::vector<std::pair<std::string, std::vector<std::string>>> said;  // and by which rungs
+  const auto add = [&](const std::string& remark, const std::string& rung) {
+    const auto known = std::ranges::find(said, remark, [](const auto& entry) { return entry.first; });
+    if (known == said.end()) {
+      said.push_back({remark, {rung}});
+    } else {
+      known->second.push_back(rung);
+    }
+  };
   for (const RungResult& rung : rungs) {
-    if (!rung.ran()) text += fmt::format("- {}: {}\n", rung.name, rung.failure);
-    for (const std::string& note : rung.notes) text += fmt::format("- {}: {}\n", rung.name, note);
+    if (!rung.ran()) add(rung.failure, rung.name);
+    for (const std::string& note : rung.notes) add(note, rung.name);
   }
+  std::string text;
+  for (const auto& [remark, by] : said) text += fmt::format("- {}: {}\n", fmt::join(by, ", "), remark);
   return text.empty() ? text : "\n" + text;
 }
 

@@ -345,6 +345,22 @@ double Session::eval_micro(const MicroBatch& batch) {
   return read_scalars().loss_sum;
 }
 
+void Session::rehearse_evaluation(const MicroBatch& batch) {
+  if (options_.device.kind == DeviceKind::cpu) return;
+  constexpr int kRuns = 2;  // sequences are captured the second time
+  MicroBatch one_token = batch;
+  std::fill(one_token.cu_seqlens.begin() + 1, one_token.cu_seqlens.end(), 1);
+  enter(Phase::eval);
+  upload(eval_inputs_, one_token);
+  eval_inputs_.seq.dense = false;
+  for (int quarters = options_.eval_tokens > 0 ? 1 : kQuarters; quarters <= kQuarters; ++quarters) {
+    for (int i = 0; i < kRuns; ++i) {
+      run(Sequence::eval, quarters, false, [&] { eval_ops(quarters_of(eval_inputs_, quarters)); });
+    }
+  }
+  runtime_->wait(runtime_->read_later(ctx_.scalars, sizeof(StepScalars)));
+}
+
 std::span<const float> Session::class_logits(const MicroBatch& batch) {
   assert(is_classifier());
   enter(Phase::eval);

@@ -146,6 +146,10 @@ class Session {
   // Of classifiers: (num_seqs, labels), valid until the next call.
   std::span<const float> class_logits(const MicroBatch& batch);
 
+  // Evaluates one token of the batch in every way in which later batches may be evaluated, so that what these ways load,
+  // plan and capture is there before they come. A CPU has nothing of that.
+  void rehearse_evaluation(const MicroBatch& batch);
+
   // Generation: the logits (V) of the token that follows the prompt, of which at most the last `context` tokens count,
   // and of the one that follows `token` after it. They stay valid until the next call of either. Each call runs the
   // tokens whose keys and values are not cached: one a call as a rule, and all of them after another phase used the

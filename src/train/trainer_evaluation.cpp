@@ -48,8 +48,11 @@ Trainer::Judged Trainer::evaluate_weights(bool last) {
 void Trainer::rehearse() {
   // Twice: graphs are captured the second time.
   const auto batches = [&](const RunData::UseBatch& use) {
-    data_->visit_validation(
-        0, [&](const MicroBatch& batch) { return use(batch) && use(batch) && batch.num_targets == 0; });
+    data_->visit_validation(0, [&](const MicroBatch& batch) {
+      const bool go_on = use(batch) && use(batch) && batch.num_targets == 0;
+      if (!go_on) session_.rehearse_evaluation(batch);
+      return go_on;
+    });
   };
   if (run_model_.task.is_language()) {
     gradmill::evaluate(session_, batches, services_.stop_requested);

@@ -69,7 +69,7 @@ TEST(LadderRungs, OneThingOffLeavesTheRestOn) {
   RunConfig gated;
   gated.model.style = "llama";
   EXPECT_EQ(ladder_rungs(gated, device_by_name("h100")).all_but.size(), 8u);
-  EXPECT_EQ(ladder_rungs(gated, device_by_name("a100-80")).all_but.size(), 7u);
+  EXPECT_EQ(ladder_rungs(gated, device_by_name("a100-80")).all_but.size(), 6u);
 }
 
 TEST(LadderRungs, AttentionIsSwitchedToAnother) {
@@ -153,6 +153,12 @@ TEST(Ladder, MarkdownHidesNothing) {
                            "reference", "cuDNN is not here", "Parity against '+ tf32'", "one thing off", "x 0.50"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
+}
+
+TEST(Ladder, WhatSeveralRungsSayIsSaidOnce) {
+  Ladder ladder = example();
+  ladder.climb[1].notes = {"cuDNN is not here"};
+  EXPECT_NE(ladder_markdown(ladder).find("- + tf32, + bf16: cuDNN is not here\n"), std::string::npos);
 }
 
 TEST(Ladder, JsonHoldsEveryRung) {

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime's functions that ask for the GPU and its memory.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "paper_gpu/memory.h"
+#include "paper_gpu/paper_gpu.h"
+#include "paper_gpu/status.h"
+
+namespace gradmill::paper {
+namespace {
+
+thread_local cudaError_t last_error = cudaSuccess;
+
+cudaError_t allocate(Memory& memory, void** pointer, size_t bytes) {
+  *pointer = memory.allocate(bytes);
+  return remember(*pointer != nullptr ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+cudaError_t release(Memory& memory, void* pointer) {
+  if (pointer == nullptr || memory.free(pointer)) return cudaSuccess;
+  return refuse(fmt::format("{} is freed, but was never allocated", pointer));
+}
+
+int attribute(cudaDeviceAttr which) {
+  const Kind& kind = gpu();
+  constexpr int kKilohertz = 1000;
+  switch (which) {
+    case cudaDevAttrComputeCapabilityMajor:
+      return kind.compute_capability / 10;
+    case cudaDevAttrComputeCapabilityMinor:
+      return kind.compute_capability % 10;
+    case cudaDevAttrMultiProcessorCount:
+      return kind.num_units;
+    case cudaDevAttrClockRate:
+      return kind.clock_mhz * kKilohertz;
+    case cudaDevAttrMemoryClockRate:
+      return kind.memory_clock_mhz * kKilohertz;
+    case cudaDevAttrGlobalMemoryBusWidth:
+      return kind.bus_bits;
+    case cudaDevAttrL2CacheSize:
+      return 4 << 20;
+    default:
+      fault(fmt::format("attribute {} of the GPU is not on paper", int(which)));
+      return 0;
+  }
+}
+
+// The rules of the driver's page on tensor maps, for those of two dimensions without interleaving.
+std::string why_no_map(CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* sizes,
+                       const cuuint64_t* strides, const cuuint32_t* box, CUtensorMapSwizzle swizzle) {
+  if (gpu().compute_capability < 90) return "needs compute capability 9.0";
+  if (rank != 2 || (type != CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 && type != CU_TENSOR_MAP_DATA_TYPE_FLOAT16)) {
+    return "is of a kind that is not on paper";
+  }
+  if (reinterpret_cast<uintptr_t>(address) % 16 != 0) return "begins at an address that 16 does not divide";
+  if (strides[0] % 16 != 0) return "has rows at distances that 16 does not divide";
+  if (sizes[0] == 0 || sizes[1] == 0) return "is empty";
+  if (box[0] == 0 || box[0] > 256 || box[1] == 0 || box[1] > 256) return "has a box of more than 256";
+  const size_t width = box[0] * sizeof(uint16_t);
+  const size_t most = swizzle == CU_TENSOR_MAP_SWIZZLE_128B ? 128 : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 64 : width;
+  if (width % 16 != 0 || width > most) return "has a box whose rows the swizzle does not hold";
+  expect_inside(address, (sizes[1] - 1) * strides[0] + sizes[0] * sizeof(uint16_t), Where::device_or_host,
+                "a tensor map");
+  return {};
+}
+
+CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                      const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box, const cuuint32_t*,
+                      CUtensorMapInterleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
+                      CUtensorMapFloatOOBfill) {
+  std::memset(map, 0, sizeof(*map));
+  const std::string reason = why_no_map(type, rank, address, sizes, strides, box, swizzle);
+  if (reason.empty()) return CUDA_SUCCESS;
+  fault("a tensor map " + reason);
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+cudaError_t remember(cudaError_t status) {
+  if (status != cudaSuccess) last_error = status;
+  return status;
+}
+
+cudaError_t refuse(const std::string& what, cudaError_t status) {
+  fault(what);
+  return remember(status);
+}
+
+}  // namespace gradmill::paper
+
+using namespace gradmill::paper;
+
+extern "C" {
+
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+const char* cudaGetErrorString(cudaError_t status) {
+  return status == cudaErrorMemoryAllocation ? "out of memory" : "the paper GPU refuses";
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  return device == 0 ? cudaSuccess : refuse("there is one GPU", cudaErrorInvalidDevice);
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
+cudaError_t cudaDeviceGetPCIBusId(char*, int, int) { return remember(cudaErrorNotSupported); }
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
+  *value = attribute(which);
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  const Kind& kind = gpu();
+  *properties = {};
+  kind.title.copy(properties->name, sizeof(properties->name) - 1);
+  properties->major = kind.compute_capability / 10;
+  properties->minor = kind.compute_capability % 10;
+  properties->multiProcessorCount = kind.num_units;
+  properties->totalGlobalMem = kind.memory_mib << 20;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** pointer, size_t bytes) { return allocate(Memory::device(), pointer, bytes); }
+cudaError_t cudaMallocHost(void** pointer, size_t bytes) { return allocate(Memory::host(), pointer, bytes); }
+cudaError_t cudaFree(void* pointer) { return release(Memory::device(), pointer); }
+cudaError_t cudaFreeHost(void* pointer) { return release(Memory::host(), pointer); }
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *free = Memory::device().limit() - Memory::device().used();
+  *total = gpu().memory_mib << 20;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* found) {
+  const bool known = std::string_view(name) == "cuTensorMapEncodeTiled";
+  *function = known ? reinterpret_cast<void*>(&encode_tiled) : nullptr;
+  *found = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  return cudaSuccess;
+}
+
+}  // extern "C"

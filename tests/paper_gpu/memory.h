@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The paper GPU's memory: addresses that cost the machine nothing until somebody writes there.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+
+namespace gradmill::paper {
+
+class Memory {
+ public:
+  static Memory& device();
+  static Memory& host();  // page-locked
+
+  // Null where the limit does not allow it.
+  void* allocate(size_t bytes);
+  // False if it was never allocated.
+  bool free(void* pointer);
+  bool contains(const void* data, size_t bytes) const;
+  bool holds(const void* data) const { return contains(data, 1); }
+  size_t used() const { return used_; }
+  size_t limit() const { return limit_; }
+
+ private:
+  explicit Memory(size_t limit) : limit_(limit) {}
+
+  const size_t limit_;
+  size_t used_ = 0;
+  std::map<const std::byte*, size_t> blocks_;
+  mutable std::mutex mutex_;
+};
+
+// As cudaMemset: pages of zeros are given back instead.
+void fill(void* data, int value, size_t bytes);
+
+}  // namespace gradmill::paper

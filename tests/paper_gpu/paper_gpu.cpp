@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "paper_gpu/paper_gpu.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+namespace gradmill::paper {
+namespace {
+
+constexpr Kind kKinds[] = {
+    {"t4", "Tesla T4", 75, 40, 15095, 64, 1590, 5001, 256},
+    {"a100", "NVIDIA A100-SXM4-80GB", 80, 108, 81154, 163, 1410, 1593, 5120},
+    {"rtx3090", "NVIDIA GeForce RTX 3090", 86, 82, 24251, 99, 1695, 9751, 384},
+    {"rtx4080", "NVIDIA GeForce RTX 4080", 89, 76, 15936, 99, 2505, 11201, 256},
+    {"h100", "NVIDIA H100 80GB HBM3", 90, 132, 81079, 227, 1980, 2619, 5120},
+    {"h200", "NVIDIA H200", 90, 132, 143167, 227, 1980, 3201, 6144},
+    {"rtx5090", "NVIDIA GeForce RTX 5090", 120, 170, 32103, 99, 2407, 14001, 512},
+};
+
+const Kind& find_kind() {
+  const char* const wanted = std::getenv("PAPER_GPU");
+  for (const Kind& kind : kKinds) {
+    if (wanted != nullptr && kind.name == wanted) return kind;
+  }
+  std::fprintf(stderr, "PAPER_GPU must name a GPU:");
+  for (const Kind& kind : kKinds) std::fprintf(stderr, " %.*s", int(kind.name.size()), kind.name.data());
+  std::fprintf(stderr, "\n");
+  std::_Exit(2);
+}
+
+std::vector<std::string>& all_faults() {
+  static std::vector<std::string> list;
+  return list;
+}
+
+}  // namespace
+
+const Kind& gpu() {
+  static const Kind& kind = find_kind();
+  return kind;
+}
+
+void fault(const std::string& what) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  all_faults().push_back(what);
+  std::fprintf(stderr, "paper GPU (%.*s): %s\n", int(gpu().name.size()), gpu().name.data(), what.c_str());
+}
+
+const std::vector<std::string>& faults() { return all_faults(); }
+
+Counts& counts() {
+  static Counts all;
+  return all;
+}
+
+}  // namespace gradmill::paper

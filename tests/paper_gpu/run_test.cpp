@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole runs on a GPU that is on paper: what they take, and when.
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "paper_gpu/memory.h"
+#include "paper_gpu/paper_gpu.h"
+#include "train/labelled_run_fixture.h"
+#include "train/ladder.h"
+#include "train/trainer.h"
+
+namespace gradmill::test {
+namespace {
+
+// Looks at the counts behind every step and evaluation.
+struct Watch : MetricsSink {
+  void step(const StepMetrics& metrics) override { look(fmt::format("step {}", metrics.step), metrics.step <= 3); }
+  void eval(const EvalMetrics& metrics) override { look(fmt::format("the evaluation at {}", metrics.step), false); }
+  void text(int64_t, std::string_view tag, std::string_view) override { look("the " + std::string(tag), false); }
+  void note(const std::string& line) {
+    if (settled) late.push_back(line);
+  }
+
+  void look(const std::string& when, bool may_change) {
+    const paper::Counts now = paper::counts();
+    if (!may_change) {
+      EXPECT_EQ(now.allocations, before.allocations) << "memory was taken or given back until " << when;
+      EXPECT_EQ(now.graphs, before.graphs) << "a graph was captured until " << when;
+      settled = true;
+      ++looks;
+    }
+    before = now;
+  }
+
+  paper::Counts before;
+  bool settled = false;
+  int looks = 0;
+  std::vector<std::string> late;
+};
+
+class PaperRun : public LabelledRunTest {
+ protected:
+  PaperRun() { config_.machine.device = "cuda"; }
+  ~PaperRun() override { EXPECT_TRUE(paper::faults().empty()) << paper::faults().front(); }
+
+  static RunConfig text_config() {
+    RunConfig config;
+    config.machine.device = "cuda";
+    config.model.layers = 2;
+    config.training.steps = 40;
+    config.eval.every_steps = 10;
+    config.sample.tokens = 20;
+    return config;
+  }
+
+  static void expect_quiet(const RunConfig& config) {
+    Watch watch;
+    Trainer trainer(config, load_run_data(config));
+    trainer.attach({.metrics = &watch, .note = [&](const std::string& line) { watch.note(line); }});
+    trainer.run();
+    EXPECT_GT(watch.looks, 20);
+    EXPECT_GT(paper::counts().graph_launches, 20u);
+    EXPECT_TRUE(watch.late.empty()) << watch.late.front();
+  }
+};
+
+TEST_F(PaperRun, TakesNothingAfterTheFirstSteps) { expect_quiet(text_config()); }
+
+// Validation text that ends within a sequence, in larger batches than training's.
+TEST_F(PaperRun, TakesNothingForLargerEvaluations) {
+  RunConfig config = text_config();
+  config.eval.batch_size = 100;
+  config.model.dropout = 0.1;
+  config.training.micro_batch_size = 5;
+  expect_quiet(config);
+}
+
+TEST_F(PaperRun, TakesNothingWithAveragedWeights) {
+  RunConfig config = text_config();
+  config.optimizer.ema_decay = 0.99;
+  config.machine.save_policy = "block";
+  expect_quiet(config);
+}
+
+// Rows fill up as they come, so that batches of training may have other sizes later; evaluations are prepared for all.
+TEST_F(PaperRun, ClassifierTakesNoMemoryLater) {
+  Watch watch;
+  Trainer trainer(config_, load_run_data(config_));
+  const size_t used = paper::Memory::device().used();
+  trainer.attach({.metrics = &watch, .note = [](const std::string&) {}});
+  trainer.run();
+  EXPECT_GT(watch.looks, 20);
+  EXPECT_EQ(paper::Memory::device().used(), used);
+}
+
+TEST_F(PaperRun, TakesWhatIsPlanned) {
+  constexpr size_t kPages = size_t{16} << 20;  // allocations are rounded up
+  for (const char* style : {"gpt2", "llama", "qwen3"}) {
+    RunConfig config = text_config();
+    config.model.style = style;
+    config.model.layers = 12;
+    config.model.width = 768;
+    config.model.heads = 12;
+    config.model.context = 512;
+    const size_t before = paper::Memory::device().used();
+    Trainer trainer(config, load_run_data(config));
+    const size_t taken = paper::Memory::device().used() - before;
+    const MemoryPlan& plan = trainer.session().memory_plan();
+    EXPECT_GE(taken, plan.slab_bytes() + plan.device.library_bytes) << style;
+    EXPECT_LE(taken, plan.slab_bytes() + plan.device.library_bytes + kPages) << style;
+  }
+}
+
+TEST_F(PaperRun, EveryRungOfTheLadderRuns) {
+  RunConfig config = text_config();
+  config.model.width = 384;
+  config.model.heads = 6;
+  config.model.dropout = 0.2;
+  config.compile.cache = (folder_.path() / "tuning").string();
+  const Ladder ladder = run_ladder(config, 65, {.steps = 2, .repeats = 1});
+  const bool old = paper::gpu().compute_capability < 80;
+  for (const std::vector<RungResult>* rungs : {&ladder.climb, &ladder.all_but}) {
+    for (const RungResult& rung : *rungs) {
+      const bool lacking = old && (rung.name == "+ tf32" || rung.name.starts_with("cuDNN"));
+      EXPECT_EQ(rung.ran(), !lacking) << rung.name << ": " << rung.failure;
+    }
+  }
+}
+
+TEST_F(PaperRun, RefusesBeforeItAllocates) {
+  RunConfig config = text_config();
+  config.model.layers = 48;
+  config.model.width = 8192;
+  config.model.heads = 64;
+  const size_t used = paper::Memory::device().used();
+  try {
+    Trainer trainer(config, load_run_data(config));
+    ADD_FAILURE() << "a model of 39 billion parameters fits";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::out_of_memory);
+    EXPECT_NE(std::string(error.what()).find(paper::gpu().title), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(paper::Memory::device().used(), used);
+}
+
+}  // namespace
+}  // namespace gradmill::test
