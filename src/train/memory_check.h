@@ -7,7 +7,8 @@
 namespace gradmill {
 
 // Throws an out-of-memory error where the plan needs more than `available` bytes: what the memory is for, and settings
-// that need less.
-void require_memory(const MemoryPlan& plan, const SessionOptions& options, size_t available);
+// that need less. `adapters` is the model's.
+void require_memory(const MemoryPlan& plan, const SessionOptions& options, const AdapterPlan& adapters,
+                    size_t available);
 
 }  // namespace gradmill

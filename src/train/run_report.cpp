@@ -23,6 +23,16 @@ Feature device_feature(const RunConfig& config, const SessionOptions& options) {
                       double(options.device.memory_bytes) / double(1 << 30))};
 }
 
+Feature precision_feature(const RunConfig& config, const SessionOptions& options) {
+  constexpr int kFirstWithBf16 = 80;
+  std::string detail(options.kernels.tf32 ? "tf32" : name_of(options.dtype));
+  const bool wants_bf16 = config.machine.dtype == "auto" || config.machine.dtype == "bf16";
+  if (options.device.kind == DeviceKind::cuda && options.device.compute_capability < kFirstWithBf16 && wants_bf16) {
+    detail += "; this GPU's matrix units know fp16 (machine.dtype=fp16), not bf16";
+  }
+  return {"precision", true, detail};
+}
+
 Feature tf32_feature(const RunConfig& config, const SessionOptions& options) {
   if (options.device.kind == DeviceKind::cpu) return {"tf32", false, "needs a GPU"};
   if (options.dtype != DType::fp32) return {"tf32", false, "inactive: no FP32 GEMMs"};
@@ -71,7 +81,7 @@ std::vector<Feature> run_features(const RunConfig& config) {
   const bool gpu = options.device.kind == DeviceKind::cuda;
   return {
       device_feature(config, options),
-      {"precision", true, std::string(options.kernels.tf32 ? "tf32" : name_of(options.dtype))},
+      precision_feature(config, options),
       tf32_feature(config, options),
       {"cuda graphs", gpu && options.capture, gpu ? "compile.mode=" + config.compile.mode : "needs a GPU"},
       {"autotuned products", gpu && options.autotune, gpu ? "compile.mode=" + config.compile.mode : "needs a GPU"},

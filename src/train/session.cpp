@@ -42,7 +42,9 @@ Session::Session(const Transformer& model, const SessionOptions& options)
   ctx_.device = options.device;
   ctx_.kernels = options.kernels;
   runtime_->attach(ctx_);
-  if (const std::optional<size_t> available = runtime_->available_bytes()) require_memory(plan_, options, *available);
+  if (const std::optional<size_t> available = runtime_->available_bytes()) {
+    require_memory(plan_, options, model.params().plan(), *available);
+  }
   slab_ = runtime_->allocate(plan_.slab_bytes());
   ctx_.persistent.attach(slab_.first(plan_.persistent.bytes));
   for (Arena* arena : {&ctx_.persistent, &ctx_.saved, &ctx_.scratch}) {

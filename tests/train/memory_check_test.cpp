@@ -27,8 +27,8 @@ class MemoryCheck : public testing::Test {
 
 TEST_F(MemoryCheck, WhatFitsToTheByteFits) {
   const MemoryPlan needed = plan();
-  require_memory(needed, options(), needed.slab_bytes());
-  expect_error([&] { require_memory(needed, options(), needed.slab_bytes() - 1); }, ExitCode::out_of_memory,
+  require_memory(needed, options(), {}, needed.slab_bytes());
+  expect_error([&] { require_memory(needed, options(), {}, needed.slab_bytes() - 1); }, ExitCode::out_of_memory,
                {"GeForce RTX 3090", "most of it is for", "training.micro_batch_size=4", "machine.save_policy=cheap",
                 "model.context=32", "--preset auto"});
 }
@@ -42,14 +42,28 @@ TEST_F(MemoryCheck, NamesWhatIsLargest) {
   for (const OwnerFamily& owner : owners) sum += owner.bytes;
   EXPECT_LE(sum, needed.slab_bytes());
   EXPECT_GT(sum, needed.slab_bytes() / 10 * 9);
-  expect_error([&] { require_memory(needed, options(), needed.persistent.bytes); }, ExitCode::out_of_memory,
+  expect_error([&] { require_memory(needed, options(), {}, needed.persistent.bytes); }, ExitCode::out_of_memory,
                {owners[0].name, owners[2].name});
 }
 
 TEST_F(MemoryCheck, SaysWhenNoBatchIsSmallEnough) {
   const MemoryPlan needed = plan();
-  expect_error([&] { require_memory(needed, options(), needed.persistent.bytes - 1); }, ExitCode::out_of_memory,
+  expect_error([&] { require_memory(needed, options(), {}, needed.persistent.bytes - 1); }, ExitCode::out_of_memory,
                {"stay whatever the batch", "smaller model", "adapter.kind=lora"});
+}
+
+TEST_F(MemoryCheck, AdaptersAreOfferedANarrowerBase) {
+  const MemoryPlan needed = plan();
+  AdapterPlan adapters{.freezes_base = true};
+  expect_error([&] { require_memory(needed, options(), adapters, needed.slab_bytes() - 1); }, ExitCode::out_of_memory,
+               {"model.load_in=int8", "--preset auto"});
+  for (const auto& [base, offered] : {std::pair(WeightFormat::compute, "use model.load_in=int8, or a smaller model"),
+                                      std::pair(WeightFormat::int8, "use model.load_in=nf4, or a smaller model"),
+                                      std::pair(WeightFormat::nf4, "use a smaller model")}) {
+    adapters.base = base;
+    expect_error([&] { require_memory(needed, options(), adapters, needed.persistent.bytes - 1); },
+                 ExitCode::out_of_memory, {"stay whatever the batch", offered});
+  }
 }
 
 TEST_F(MemoryCheck, OffersOnlyWhatIsLess) {
@@ -57,7 +71,7 @@ TEST_F(MemoryCheck, OffersOnlyWhatIsLess) {
   config_.training.batch_size = 1;
   const MemoryPlan needed = plan();
   try {
-    require_memory(needed, options(), needed.persistent.bytes);
+    require_memory(needed, options(), {}, needed.persistent.bytes);
     FAIL() << "activations need room";
   } catch (const Error& error) {
     const std::string text = error.what();

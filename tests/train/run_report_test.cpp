@@ -41,6 +41,17 @@ TEST(RunFeatures, Tf32OnlyWhereThereAreFp32Products) {
   EXPECT_FALSE(feature(config, "tf32").active);
 }
 
+TEST(RunFeatures, AnOldGpuSaysThatItHasFp16) {
+  EXPECT_EQ(feature(on("rtx3090"), "precision").detail_or_reason, "bf16");
+  RunConfig config = on("t4");
+  EXPECT_NE(feature(config, "precision").detail_or_reason.find("fp32; this GPU's matrix units know fp16"),
+            std::string::npos);
+  config.machine.dtype = "bf16";
+  EXPECT_NE(feature(config, "precision").detail_or_reason.find("machine.dtype=fp16"), std::string::npos);
+  config.machine.dtype = "fp16";
+  EXPECT_EQ(feature(config, "precision").detail_or_reason, "fp16");
+}
+
 // Who asked for the CPU knows why; who asked for whatever is here is told.
 TEST(RunFeatures, SaysWhyTheCpuIsUsed) {
   if (!cuda::present_devices().empty()) GTEST_SKIP() << "there is a GPU here";
