@@ -32,9 +32,13 @@ if [ "${SANITIZE:-off}" = on ]; then
   exit $status
 fi
 
-for test in ops_test models_test cuda_test train_test; do
-  "$folder/tests/$test" --gtest_filter='*cuda*' >"$out/$test.txt" 2>&1 || status=1
-  summary "$test" "$out/$test.txt"
-  grep -E '^\[  FAILED' "$out/$test.txt" | sort -u | head -20
-done
+check() {  # name of the log, test
+  "$folder/tests/$2" --gtest_filter='*cuda*' >"$out/$1.txt" 2>&1 || status=1
+  summary "$1" "$out/$1.txt"
+  grep -E '^\[  FAILED' "$out/$1.txt" | sort -u | head -20
+}
+
+for test in ops_test models_test cuda_test train_test; do check $test $test; done
+# What other GPUs run, as far as this one can.
+for capability in 75 80 86; do GRADMILL_TEST_CAPABILITY=$capability check ops_test_as_$capability ops_test; done
 exit $status

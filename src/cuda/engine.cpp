@@ -13,8 +13,8 @@ Engine::Engine(const EngineOptions& options) : options_(options) {
     check(cudaDeviceGetAttribute(&value, which, options.index), "reading a property of the GPU");
     return value;
   };
-  compute_capability_ =
-      10 * attribute(cudaDevAttrComputeCapabilityMajor) + attribute(cudaDevAttrComputeCapabilityMinor);
+  const int here = 10 * attribute(cudaDevAttrComputeCapabilityMajor) + attribute(cudaDevAttrComputeCapabilityMinor);
+  compute_capability_ = options.chosen_for > 0 ? options.chosen_for : here;
   num_units_ = attribute(cudaDevAttrMultiProcessorCount);
   stream_ = make_stream();
   gemm_ = std::make_unique<Gemm>(*this);

@@ -14,7 +14,12 @@
 namespace gradmill::paper {
 namespace {
 
+constexpr Kind kOldGpu = {"p400", "Quadro P400", 61, 2, 2048, 48, 1252, 2005, 64};
+
 thread_local cudaError_t last_error = cudaSuccess;
+thread_local int chosen = 0;
+
+const Kind& kind_of(int device) { return device == gpu_index() ? gpu() : kOldGpu; }
 
 cudaError_t allocate(Memory& memory, void** pointer, size_t bytes) {
   *pointer = memory.allocate(bytes);
@@ -26,8 +31,7 @@ cudaError_t release(Memory& memory, void* pointer) {
   return refuse(fmt::format("{} is freed, but was never allocated", pointer));
 }
 
-int attribute(cudaDeviceAttr which) {
-  const Kind& kind = gpu();
+int attribute(cudaDeviceAttr which, const Kind& kind) {
   constexpr int kKilohertz = 1000;
   switch (which) {
     case cudaDevAttrComputeCapabilityMajor:
@@ -82,6 +86,10 @@ CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t ran
 
 }  // namespace
 
+void expect_chosen(std::string_view what) {
+  if (chosen != gpu_index()) fault(fmt::format("{} for GPU {}, which is not the one of the run", what, chosen));
+}
+
 cudaError_t remember(cudaError_t status) {
   if (status != cudaSuccess) last_error = status;
   return status;
@@ -104,15 +112,17 @@ const char* cudaGetErrorString(cudaError_t status) {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = gpu_index() + 1;
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = chosen;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-  return device == 0 ? cudaSuccess : refuse("there is one GPU", cudaErrorInvalidDevice);
+  if (device < 0 || device > gpu_index()) return refuse("there is no such GPU", cudaErrorInvalidDevice);
+  chosen = device;
+  return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = CUDART_VERSION;
@@ -121,12 +131,12 @@ cudaError_t cudaDriverGetVersion(int* version) {
 cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
 cudaError_t cudaDeviceGetPCIBusId(char*, int, int) { return remember(cudaErrorNotSupported); }
 
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
-  *value = attribute(which);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device) {
+  *value = attribute(which, kind_of(device));
   return cudaSuccess;
 }
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  const Kind& kind = gpu();
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  const Kind& kind = kind_of(device);
   *properties = {};
   kind.title.copy(properties->name, sizeof(properties->name) - 1);
   properties->major = kind.compute_capability / 10;
@@ -136,13 +146,17 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMalloc(void** pointer, size_t bytes) { return allocate(Memory::device(), pointer, bytes); }
+cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  expect_chosen("memory is taken");
+  return allocate(Memory::device(), pointer, bytes);
+}
 cudaError_t cudaMallocHost(void** pointer, size_t bytes) { return allocate(Memory::host(), pointer, bytes); }
 cudaError_t cudaFree(void* pointer) { return release(Memory::device(), pointer); }
 cudaError_t cudaFreeHost(void* pointer) { return release(Memory::host(), pointer); }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  *free = Memory::device().limit() - Memory::device().used();
-  *total = gpu().memory_mib << 20;
+  const bool ours = chosen == gpu_index();
+  *total = kind_of(chosen).memory_mib << 20;
+  *free = ours ? Memory::device().limit() - Memory::device().used() : *total;
   return cudaSuccess;
 }
 

@@ -129,6 +129,7 @@ cudaError_t cudaFuncSetAttribute(const void* stub, cudaFuncAttribute attribute, 
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* stub, void**) {
   ++counts().launches;
+  expect_chosen("a kernel is launched");
   counts().most_shared = std::max(counts().most_shared, config->dynamicSmemBytes);
   const std::lock_guard lock(kernels().mutex);
   const auto kernel = kernels().by_stub.find(stub);

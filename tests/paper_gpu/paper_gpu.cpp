@@ -41,6 +41,14 @@ const Kind& gpu() {
   return kind;
 }
 
+int gpu_index() {
+  static const int index = [] {
+    const char* const text = std::getenv("PAPER_GPU_AT");
+    return text != nullptr ? std::atoi(text) : 0;
+  }();
+  return index;
+}
+
 void fault(const std::string& what) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);

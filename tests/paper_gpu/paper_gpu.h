@@ -23,6 +23,10 @@ struct Kind {
 
 // The one that PAPER_GPU names; the program ends where it names none.
 const Kind& gpu();
+// Its index. PAPER_GPU_AT=1 puts an old one in front of it, for which no binary has code.
+int gpu_index();
+// A fault unless the calling thread has chosen it.
+void expect_chosen(std::string_view what);
 
 // Remembers what is wrong and says it on stderr.
 void fault(const std::string& what);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
 #include "cuda/devices.h"
 #include "cuda/engine.h"
 #include "support/test_device_cpu.h"
@@ -6,11 +8,18 @@
 namespace gradmill::test {
 namespace {
 
+// GRADMILL_TEST_CAPABILITY=86 tests what a GPU of compute capability 8.6 would run; 0 where it is not set.
+int tested_capability() {
+  const char* const text = std::getenv("GRADMILL_TEST_CAPABILITY");
+  return text != nullptr ? std::atoi(text) : 0;
+}
+
 class CudaTestDevice : public TestDevice {
  public:
   explicit CudaTestDevice(size_t bytes) : persistent_(bytes), saved_(bytes), scratch_(bytes) {}
   void attach(ExecContext& ctx) override {
     ctx.device = cuda::present_devices().front();
+    ctx.device.compute_capability = engine().compute_capability();
     ctx.cuda = &engine();
     ctx.observer = &wait_;
     ctx.persistent.attach(persistent_.bytes());
@@ -24,7 +33,7 @@ class CudaTestDevice : public TestDevice {
  private:
   // One for all tests: opening the libraries takes longer than they do.
   static cuda::Engine& engine() {
-    static cuda::Engine shared{cuda::EngineOptions{}};
+    static cuda::Engine shared{cuda::EngineOptions{.chosen_for = tested_capability()}};
     return shared;
   }
   cuda::PinnedMemory persistent_, saved_;
