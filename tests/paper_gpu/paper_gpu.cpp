@@ -63,4 +63,9 @@ Counts& counts() {
   return all;
 }
 
+Refusals& refusals() {
+  static Refusals all;
+  return all;
+}
+
 }  // namespace gradmill::paper

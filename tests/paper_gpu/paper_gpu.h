@@ -43,7 +43,14 @@ struct Counts {
 };
 Counts& counts();
 
-// A fault unless all `bytes` from `data` on are in one allocation; host memory counts where `host` may be used.
+// What a GPU may refuse at any time, and no fault of who asks: for tests that switch it on.
+struct Refusals {
+  bool allocations = false;  // out of memory
+  bool graphs = false;
+};
+Refusals& refusals();
+
+// A fault unless all `bytes` from `data` on are in one allocation; page-locked memory may count too.
 enum class Where { device, device_or_host };
 void expect_inside(const void* data, size_t bytes, Where where, const std::string& what);
 

@@ -41,7 +41,10 @@ struct Watch : MetricsSink {
 class PaperRun : public LabelledRunTest {
  protected:
   PaperRun() { config_.machine.device = "cuda"; }
-  ~PaperRun() override { EXPECT_TRUE(paper::faults().empty()) << paper::faults().front(); }
+  ~PaperRun() override {
+    paper::refusals() = {};
+    EXPECT_TRUE(paper::faults().empty()) << paper::faults().front();
+  }
 
   static RunConfig text_config() {
     RunConfig config;
@@ -91,6 +94,48 @@ TEST_F(PaperRun, ClassifierTakesNoMemoryLater) {
   trainer.run();
   EXPECT_GT(watch.looks, 20);
   EXPECT_EQ(paper::Memory::device().used(), used);
+}
+
+// Runs to its end; the lines it had to say.
+std::string notes_of(Trainer& trainer) {
+  std::string notes;
+  Recorder recorder;
+  trainer.attach({.metrics = &recorder, .note = [&](const std::string& line) { notes += line + "\n"; }});
+  EXPECT_EQ(trainer.run().step, 40);
+  return notes;
+}
+
+TEST_F(PaperRun, DoesWithoutGraphs) {
+  const RunConfig config = text_config();
+  Trainer trainer(config, load_run_data(config));
+  const size_t launched = paper::counts().graph_launches;
+  paper::refusals().graphs = true;
+  const std::string notes = notes_of(trainer);
+  EXPECT_NE(notes.find("CUDA graphs are off: out of memory"), std::string::npos) << notes;
+  EXPECT_EQ(paper::counts().graph_launches, launched);
+}
+
+// A trainer that is there has all it needs; timing products wants more, and is left out where that is not to be had.
+TEST_F(PaperRun, RunsOnceItIsThere) {
+  RunConfig config = text_config();
+  config.compile.mode = "max-autotune";
+  config.compile.cache = (folder_.path() / "tuning").string();
+  config.eval.batch_size = 100;
+  Trainer trainer(config, load_run_data(config));
+  paper::refusals().allocations = true;
+  const std::string notes = notes_of(trainer);
+  EXPECT_NE(notes.find("not tuned: no memory is left"), std::string::npos) << notes;
+}
+
+TEST_F(PaperRun, SaysThatMemoryIsOut) {
+  const RunConfig config = text_config();
+  paper::refusals().allocations = true;
+  try {
+    Trainer trainer(config, load_run_data(config));
+    ADD_FAILURE() << "it runs without memory";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::out_of_memory) << error.what();
+  }
 }
 
 TEST_F(PaperRun, TakesWhatIsPlanned) {

@@ -153,6 +153,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* runnable, cudaGraph_t graph, unsigned long long) {
+  if (refusals().graphs) return remember(cudaErrorMemoryAllocation);
   *runnable = new CUgraphExec_st{*graph};
   ++counts().graphs;
   return cudaSuccess;
