@@ -143,6 +143,14 @@ std::unique_ptr<RunData> load_data(const Prepared& prepared) {
                                 .stop_requested = StopSignal::requested});
 }
 
+// For a run that an error ends.
+std::string how_to_go_on(const CheckpointStore& store, const fs::path& folder) {
+  const std::vector<int64_t> saved = store.steps();
+  if (saved.empty()) return "the run ends before its first checkpoint: nothing was saved";
+  return fmt::format("the run ends; what was saved at step {} goes on with: gradmill train --resume '{}'", saved.back(),
+                     folder.string());
+}
+
 int train(const Prepared& prepared) {
   const RunConfig& config = prepared.config.config;
   // What can be refused is refused here, before anything is written.
@@ -182,7 +190,14 @@ int train(const Prepared& prepared) {
     say_what_changed(prepared, *checkpoint, note);
   }
   metrics.hparams(run_hparams(config));
-  const TrainOutcome outcome = trainer.run();
+  TrainOutcome outcome;
+  try {
+    outcome = trainer.run();
+  } catch (...) {
+    metrics.flush();
+    note(how_to_go_on(store, folder));
+    throw;
+  }
   metrics.flush();
   if (outcome.status == RunStatus::interrupted) {
     note(fmt::format("{}: saved at step {}; go on with: gradmill train --resume '{}'", StopSignal::name(), outcome.step,

@@ -59,8 +59,11 @@ void Trainer::rehearse() {
   } else {
     answer(session_, run_model_.task, batches, services_.stop_requested);
   }
-  constexpr int64_t kTokens = 3;  // the prompt, and rows alone twice
-  sample(std::min(kTokens, config_.sample.tokens));
+  if (config_.sample.tokens == 0 || model_.spec().head != HeadKind::causal_lm) return;
+  // Without a look at the logits: steps judge whether a model diverges.
+  const std::vector<TokenId> prompt = data_->prompt();
+  session_.start_generation(prompt);
+  for (int i = 0; i < 2; ++i) session_.continue_generation(prompt.back());
 }
 
 bool Trainer::take_if_best(const Judged& result) {

@@ -138,7 +138,8 @@ TEST_F(CliTest, ARunOnTokensFromTextToText) {
   EXPECT_EQ(gradmill("eval run --dataset " + data).code, 0);
   const Outcome text = gradmill("generate run --prompt 'the mill' --tokens 30 --seed 4");
   EXPECT_EQ(text.code, 0) << text.output;
-  for (const char* arguments : {"run --to out", "run --to out.gguf --format gguf --dtype q8_0", "out.gguf --to again"}) {
+  for (const char* arguments :
+       {"run --to out", "run --to out.gguf --format gguf --dtype q8_0", "out.gguf --to again"}) {
     const Outcome exported = gradmill(std::string("export ") + arguments);
     EXPECT_EQ(exported.code, 0) << exported.output;
   }
@@ -318,6 +319,18 @@ TEST_F(CliTest, PlansWhatMakesARunFit) {
   ASSERT_NE(total, std::string::npos) << plan.output;
   EXPECT_LE(std::stod(plan.output.substr(total + 6)), 5 * 1024) << plan.output;
   EXPECT_EQ(gradmill(model + "--fits 0").code, 2);
+}
+
+TEST_F(CliTest, ARunThatAnErrorEndsSaysHowToGoOn) {
+  const std::string diverging =
+      "train machine.device=cpu machine.dtype=fp16 model.layers=1 model.heads=2 model.width=32 model.context=16 "
+      "training.steps=200 optimizer.lr=10 optimizer.clip=0 schedule.warmup_steps=0 training.max_rollbacks=0 ";
+  const Outcome saved = gradmill(diverging + "checkpoint.every_steps=1");
+  EXPECT_EQ(saved.code, 1) << saved.output;
+  EXPECT_NE(saved.output.find("goes on with: gradmill train --resume 'runs/"), std::string::npos) << saved.output;
+  const Outcome unsaved = gradmill(diverging + "checkpoint.every_steps=0");
+  EXPECT_EQ(unsaved.code, 1) << unsaved.output;
+  EXPECT_NE(unsaved.output.find("before its first checkpoint: nothing was saved"), std::string::npos) << unsaved.output;
 }
 
 }  // namespace

@@ -108,7 +108,8 @@ extern "C" {
 
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 const char* cudaGetErrorString(cudaError_t status) {
-  return status == cudaErrorMemoryAllocation ? "out of memory" : "the paper GPU refuses";
+  if (status == cudaErrorMemoryAllocation) return "out of memory";
+  return status == cudaErrorLaunchFailure ? "unspecified launch failure" : "the paper GPU refuses";
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {

@@ -34,7 +34,8 @@ void* Memory::allocate(size_t bytes) {
   const std::lock_guard lock(mutex_);
   ++counts().allocations;
   const size_t size = rounded(bytes);
-  if (refusals().allocations || size > limit_ - used_) return nullptr;
+  if (refusals().allocations_left == 0 || size > limit_ - used_) return nullptr;
+  --refusals().allocations_left;
   void* const pages = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) return nullptr;
   blocks_[static_cast<std::byte*>(pages)] = bytes;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,8 +46,9 @@ Counts& counts();
 
 // What a GPU may refuse at any time, and no fault of who asks: for tests that switch it on.
 struct Refusals {
-  bool allocations = false;  // out of memory
+  size_t allocations_left = SIZE_MAX;  // then memory is out
   bool graphs = false;
+  bool waits = false;  // a kernel has failed: whoever waits is told
 };
 Refusals& refusals();
 

@@ -122,20 +122,73 @@ TEST_F(PaperRun, RunsOnceItIsThere) {
   config.compile.cache = (folder_.path() / "tuning").string();
   config.eval.batch_size = 100;
   Trainer trainer(config, load_run_data(config));
-  paper::refusals().allocations = true;
+  paper::refusals().allocations_left = 0;
   const std::string notes = notes_of(trainer);
   EXPECT_NE(notes.find("not tuned: no memory is left"), std::string::npos) << notes;
 }
 
-TEST_F(PaperRun, SaysThatMemoryIsOut) {
-  const RunConfig config = text_config();
-  paper::refusals().allocations = true;
-  try {
-    Trainer trainer(config, load_run_data(config));
-    ADD_FAILURE() << "it runs without memory";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::out_of_memory) << error.what();
+// Whichever allocation fails: an error that says so and leaves nothing behind, or a run that does without.
+TEST_F(PaperRun, SurvivesEveryAllocationThatFails) {
+  RunConfig config = text_config();
+  config.compile.mode = "max-autotune";
+  const size_t device = paper::Memory::device().used(), host = paper::Memory::host().used();
+  bool done = false;
+  int failed = 0;
+  for (size_t allowed = 0; !done && allowed < 300; ++allowed) {
+    config.compile.cache = (folder_.path() / std::to_string(allowed)).string();
+    paper::refusals().allocations_left = allowed;
+    try {
+      Trainer trainer(config, load_run_data(config));
+      notes_of(trainer);
+      done = paper::refusals().allocations_left > 0;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::out_of_memory) << error.what();
+      ++failed;
+    }
+    EXPECT_EQ(paper::Memory::device().used(), device) << allowed;
+    EXPECT_EQ(paper::Memory::host().used(), host) << allowed;
   }
+  EXPECT_TRUE(done);
+  EXPECT_GT(failed, 5);
+}
+
+TEST_F(PaperRun, SaysWhenAKernelHasFailed) {
+  const RunConfig config = text_config();
+  const size_t device = paper::Memory::device().used();
+  {
+    Trainer trainer(config, load_run_data(config));
+    paper::refusals().waits = true;
+    Recorder recorder;
+    trainer.attach({.metrics = &recorder});
+    try {
+      trainer.run();
+      ADD_FAILURE() << "nobody was told";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::failure);
+      EXPECT_NE(std::string(error.what()).find("unspecified launch failure"), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_EQ(paper::Memory::device().used(), device);
+}
+
+TEST_F(PaperRun, ResumingTakesNoMore) {
+  const RunConfig config = text_config();
+  const size_t before = paper::Memory::device().used();
+  Recorder recorder;
+  CheckpointStore store(folder_.path());
+  size_t fresh = 0;
+  {
+    Trainer trainer(config, load_run_data(config));
+    trainer.attach({.metrics = &recorder, .store = &store});
+    trainer.run();
+    fresh = paper::Memory::device().used() - before;
+  }
+  Trainer trainer(config, load_run_data(config));
+  trainer.attach({.metrics = &recorder, .store = &store});
+  const std::optional<Checkpoint> saved = store.newest();
+  ASSERT_TRUE(saved.has_value());
+  trainer.resume(*saved);
+  EXPECT_EQ(paper::Memory::device().used() - before, fresh);
 }
 
 TEST_F(PaperRun, TakesWhatIsPlanned) {

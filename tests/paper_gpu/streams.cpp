@@ -62,6 +62,7 @@ cudaError_t set(void* data, int value, size_t bytes, cudaStream_t stream) {
 }
 
 cudaError_t wait_for(const CUstream_st* stream) {
+  if (refusals().waits) return remember(cudaErrorLaunchFailure);
   if (stream == nullptr || stream->capturing == nullptr) return cudaSuccess;
   return refuse("the host waits for a stream that is being captured", cudaErrorStreamCaptureUnsupported);
 }
@@ -116,6 +117,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (refusals().waits) return remember(cudaErrorLaunchFailure);
   if (!event->in_capture) return cudaSuccess;
   return refuse("the host waits for an event of a graph", cudaErrorCapturedEvent);
 }

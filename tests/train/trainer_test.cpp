@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "data/errors.h"
 #include "train/evaluation.h"
 #include "train/model_folder.h"
 #include "train/run_options.h"
@@ -212,6 +213,23 @@ TEST(Sampler, FollowsTheLogits) {
     EXPECT_NEAR(counts[token] / 4000.0, std::exp(logits[token]) / total, 0.02) << token;
   }
   for (int64_t i = 0; i < 200; ++i) EXPECT_EQ(sample_token(logits, {.temperature = 1, .top_k = 1, .seed = 3}, i), 1);
+}
+
+// Steps judge it, and know what to advise; the rehearsal behind the first one does not look at values.
+TEST_F(TrainerTest, DivergesInItsFirstStep) {
+  config_.machine.dtype = "fp16";
+  config_.optimizer.lr = 10;
+  config_.optimizer.clip = 0;
+  config_.schedule.warmup_steps = 0;
+  config_.training.steps = 200;
+  expect_error(
+      [&] {
+        Recorder recorder;
+        Trainer trainer(config_, load_run_data(config_));
+        trainer.attach({.metrics = &recorder});
+        trainer.run();
+      },
+      ExitCode::failure, {"bad steps in a row", "try optimizer.lr=5"});
 }
 
 }  // namespace
