@@ -10,6 +10,7 @@
 #include "paper_gpu/memory.h"
 #include "paper_gpu/paper_gpu.h"
 #include "paper_gpu/status.h"
+#include "paper_gpu/streams.h"
 
 namespace gradmill::paper {
 namespace {
@@ -26,7 +27,9 @@ cudaError_t allocate(Memory& memory, void** pointer, size_t bytes) {
   return remember(*pointer != nullptr ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
+// Waits for all that may still use it.
 cudaError_t release(Memory& memory, void* pointer) {
+  finish_all();
   if (pointer == nullptr || memory.free(pointer)) return cudaSuccess;
   return refuse(fmt::format("{} is freed, but was never allocated", pointer));
 }

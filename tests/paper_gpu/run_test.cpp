@@ -14,7 +14,10 @@ namespace {
 
 // Looks at the counts behind every step and evaluation.
 struct Watch : MetricsSink {
-  void step(const StepMetrics& metrics) override { look(fmt::format("step {}", metrics.step), metrics.step <= 3); }
+  void step(const StepMetrics& metrics) override {
+    EXPECT_EQ(metrics.loss, 0) << "of step " << metrics.step << ", where nothing is computed";
+    look(fmt::format("step {}", metrics.step), metrics.step <= 3);
+  }
   void eval(const EvalMetrics& metrics) override { look(fmt::format("the evaluation at {}", metrics.step), false); }
   void text(int64_t, std::string_view tag, std::string_view) override { look("the " + std::string(tag), false); }
   void note(const std::string& line) {
@@ -76,6 +79,20 @@ TEST_F(PaperRun, TakesNothingForLargerEvaluations) {
   config.model.dropout = 0.1;
   config.training.micro_batch_size = 5;
   expect_quiet(config);
+}
+
+// More uploads in a step than rooms for them, while the GPU lags: each waits for the one before it in its room.
+TEST_F(PaperRun, UploadsDoNotOvertakeTheGpu) {
+  RunConfig config = text_config();
+  config.model.context = 2048;
+  config.training.batch_size = 80;
+  config.training.micro_batch_size = 1;
+  config.training.steps = 8;
+  Recorder recorder;
+  Trainer trainer(config, load_run_data(config));
+  trainer.attach({.metrics = &recorder});
+  trainer.run();
+  EXPECT_EQ(recorder.steps.size(), 8u);
 }
 
 TEST_F(PaperRun, TakesNothingWithAveragedWeights) {

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime's functions of streams, events, copies and graphs. Everything is done when it is enqueued, so that there
-// is nothing to wait for; a captured graph does it when it is launched.
+// The runtime's functions of streams, events and graphs. A stream lags behind the host as far as it may: page-locked
+// memory that is written again before its copy was waited for, or read before it has come, shows.
 #include "paper_gpu/streams.h"
 
-#include <fmt/format.h>
-
 #include <atomic>
-#include <cstring>
+#include <deque>
 #include <memory>
+#include <set>
 #include <vector>
 
-#include "paper_gpu/memory.h"
 #include "paper_gpu/paper_gpu.h"
 #include "paper_gpu/status.h"
 
@@ -27,10 +25,10 @@ using namespace gradmill::paper;
 
 struct CUstream_st {
   std::unique_ptr<Graph> capturing;
-};
-struct CUevent_st {
-  double at = 0;  // milliseconds
-  bool in_capture = false;
+  std::deque<std::function<void()>> pending;
+  size_t num_done = 0;
+
+  size_t num_enqueued() const { return num_done + pending.size(); }
 };
 struct CUgraph_st : Graph {};
 struct CUgraphExec_st : Graph {};
@@ -38,65 +36,96 @@ struct CUgraphExec_st : Graph {};
 namespace gradmill::paper {
 namespace {
 
-std::atomic<size_t> num_done = 0;
+// A point in a stream: all that was enqueued before it.
+struct Place {
+  cudaStream_t stream = nullptr;
+  size_t end = 0;
+};
+
+std::set<cudaStream_t>& live_streams() {
+  static std::set<cudaStream_t> all;
+  return all;
+}
+
+void finish(const Place& place) {
+  if (!live_streams().contains(place.stream)) return;  // who destroys a stream waits for it
+  CUstream_st& stream = *place.stream;
+  while (stream.num_done < place.end) {
+    const std::function<void()> work = std::move(stream.pending.front());
+    stream.pending.pop_front();
+    ++stream.num_done;
+    if (work) work();
+  }
+}
+
+Place end_of(cudaStream_t stream) { return {stream, stream->num_enqueued()}; }
+
+bool is_captured(cudaStream_t stream) { return stream != nullptr && stream->capturing != nullptr; }
+
+std::atomic<size_t> num_nodes = 0;
 constexpr double kMillisecondsEach = 0.01;
-
-// Host memory that is not page-locked may be copied too, but not by a graph, which runs when it may be gone.
-void check_copied(const void* data, size_t bytes, bool is_device, cudaStream_t stream, const std::string& what) {
-  const bool known = Memory::device().holds(data) || Memory::host().holds(data);
-  const bool captured = stream != nullptr && stream->capturing != nullptr;
-  if (is_device || known || captured) expect_inside(data, bytes, Where::device_or_host, what);
-}
-
-cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  check_copied(to, bytes, to_device, stream, "a copy writes");
-  check_copied(from, bytes, from_device, stream, "a copy reads");
-  return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
-}
-
-cudaError_t set(void* data, int value, size_t bytes, cudaStream_t stream) {
-  expect_inside(data, bytes, Where::device_or_host, "a memset writes");
-  return enqueue(stream, [=] { fill(data, value, bytes); });
-}
-
-cudaError_t wait_for(const CUstream_st* stream) {
-  if (refusals().waits) return remember(cudaErrorLaunchFailure);
-  if (stream == nullptr || stream->capturing == nullptr) return cudaSuccess;
-  return refuse("the host waits for a stream that is being captured", cudaErrorStreamCaptureUnsupported);
-}
 
 }  // namespace
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
-  if (stream != nullptr && stream->capturing != nullptr) {
+  if (is_captured(stream)) {
     ++stream->capturing->nodes;
     if (work) stream->capturing->work.push_back(std::move(work));
     return cudaSuccess;
   }
-  ++num_done;
-  if (work) work();
+  ++num_nodes;
+  if (stream != nullptr) {
+    stream->pending.push_back(std::move(work));
+  } else if (work) {
+    work();
+  }
   return cudaSuccess;
 }
 
+void finish_all() {
+  for (const cudaStream_t stream : live_streams()) finish(end_of(stream));
+}
+
 }  // namespace gradmill::paper
+
+struct CUevent_st {
+  Place place;
+  double at = 0;  // milliseconds
+  bool in_capture = false;
+};
 
 extern "C" {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   expect_chosen("a stream is made");
   *stream = new CUstream_st;
+  live_streams().insert(*stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  finish(end_of(stream));
+  live_streams().erase(stream);
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait_for(stream); }
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return wait_for(stream); }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (refusals().waits) return remember(cudaErrorLaunchFailure);
+  if (is_captured(stream)) {
+    return refuse("the host waits for a stream that is being captured", cudaErrorStreamCaptureUnsupported);
+  }
+  finish(end_of(stream));
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+  finish_all();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return remember(stream->pending.empty() ? cudaSuccess : cudaErrorNotReady);
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  return enqueue(stream, [place = event->place] { finish(place); });
+}
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   return enqueue(stream, [=] { function(data); });
 }
@@ -112,30 +141,19 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  event->in_capture = stream != nullptr && stream->capturing != nullptr;
-  event->at = kMillisecondsEach * double(num_done);
+  event->in_capture = is_captured(stream);
+  event->place = end_of(stream);
+  event->at = kMillisecondsEach * double(num_nodes);
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (refusals().waits) return remember(cudaErrorLaunchFailure);
-  if (!event->in_capture) return cudaSuccess;
-  return refuse("the host waits for an event of a graph", cudaErrorCapturedEvent);
+  if (event->in_capture) return refuse("the host waits for an event of a graph", cudaErrorCapturedEvent);
+  finish(event->place);
+  return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   *milliseconds = static_cast<float>(end->at - start->at + kMillisecondsEach);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy(to, from, bytes, kind, stream);
-}
-cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream) {
-  return set(data, value, bytes, stream);
-}
-cudaError_t cudaMemset(void* data, int value, size_t bytes) { return set(data, value, bytes, nullptr); }
-cudaError_t cudaMemset2DAsync(void* data, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
-  if (width > pitch) return refuse("rows of a memset overlap");
-  for (size_t row = 0; row < height; ++row) set(static_cast<std::byte*>(data) + row * pitch, value, width, stream);
   return cudaSuccess;
 }
 
@@ -160,11 +178,12 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* runnable, cudaGraph_t graph, u
   ++counts().graphs;
   return cudaSuccess;
 }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   ++counts().graph_launches;
-  num_done += graph->nodes;
-  for (const auto& work : graph->work) work();
-  return cudaSuccess;
+  num_nodes += graph->nodes;
+  return enqueue(stream, [work = graph->work] {
+    for (const auto& each : work) each();
+  });
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   delete graph;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is enqueued on the paper GPU's streams: done at once, or kept while a graph is captured.
+// What is enqueued on the paper GPU's streams: kept while a graph is captured, and else done as late as a GPU may do
+// it, when somebody waits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,5 +11,7 @@ namespace gradmill::paper {
 
 // `work` may be empty: kernels do nothing but take their time.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+// All that was enqueued anywhere is done.
+void finish_all();
 
 }  // namespace gradmill::paper
