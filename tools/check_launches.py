@@ -23,6 +23,7 @@ GPUS = {
     "rtx3090": ("sm_86", 99),
     "rtx4080": ("sm_89", 99),
     "h200": ("sm_90a", 227),
+    "b200": ("sm_100a", 227),
     "rtx5090": ("sm_120a", 99),
 }
 REGISTERS = 65536  # of a multiprocessor
