@@ -22,6 +22,16 @@ bool contains(std::string_view whole, std::string_view part) {
   return part.size() >= kShortestPart && whole.find(part) != std::string_view::npos;
 }
 
+// What other programs call a value; else the word itself.
+std::string our_word(const std::string& theirs) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"gpu", "cuda"}, {"float32", "fp32"}, {"float16", "fp16"}, {"half", "fp16"}, {"bfloat16", "bf16"}};
+  for (const auto& [word, ours] : kWords) {
+    if (word == theirs) return std::string(ours);
+  }
+  return theirs;
+}
+
 }  // namespace
 
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -42,7 +52,9 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string> closest(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.empty() || word.size() > kLongestWord) return std::nullopt;
-  const std::string wanted = normal_form(word);
+  const std::string plain = normal_form(word), ours = our_word(plain);
+  // Where nobody knows our word, theirs may still be near another.
+  const std::string& wanted = std::ranges::find(candidates, ours) != candidates.end() ? ours : plain;
   std::optional<std::string> best;
   size_t best_distance = wanted.size() / 4 + 2;
   for (const std::string& candidate : candidates) {

@@ -9,10 +9,78 @@
 namespace gradmill {
 namespace {
 
-// A key that stands in another section: people remember `lr`, not where it is. Empty if there is none.
+struct Translation {
+  std::string_view theirs, ours;
+};
+// What transformers, PEFT and nanoGPT call it.
+constexpr Translation kTranslations[] = {
+    {"learning_rate", "optimizer.lr"},
+    {"min_learning_rate", "optimizer.min_lr"},
+    {"max_grad_norm", "optimizer.clip"},
+    {"grad_clip", "optimizer.clip"},
+    {"optim", "optimizer.name"},
+    {"lr_scheduler_type", "schedule.name"},
+    {"warmup_iters", "schedule.warmup_steps"},
+    {"warmup_ratio", "schedule.warmup_fraction"},
+    {"max_steps", "training.steps"},
+    {"max_iters", "training.steps"},
+    {"num_epochs", "training.epochs"},
+    {"num_train_epochs", "training.epochs"},
+    {"train_batch_size", "training.batch_size"},
+    {"per_device_train_batch_size", "training.micro_batch_size"},
+    {"gradient_accumulation_steps", "training.micro_batch_size"},
+    {"eval_batch_size", "eval.batch_size"},
+    {"per_device_eval_batch_size", "eval.batch_size"},
+    {"eval_steps", "eval.every_steps"},
+    {"eval_interval", "eval.every_steps"},
+    {"early_stopping_patience", "eval.patience"},
+    {"save_steps", "checkpoint.every_steps"},
+    {"save_total_limit", "checkpoint.keep_last"},
+    {"out_dir", "checkpoint.dir"},
+    {"output_dir", "checkpoint.dir"},
+    {"logging_steps", "logging.every_steps"},
+    {"n_layer", "model.layers"},
+    {"num_layers", "model.layers"},
+    {"num_hidden_layers", "model.layers"},
+    {"n_head", "model.heads"},
+    {"num_heads", "model.heads"},
+    {"num_attention_heads", "model.heads"},
+    {"num_key_value_heads", "model.kv_heads"},
+    {"n_embd", "model.width"},
+    {"d_model", "model.width"},
+    {"hidden_size", "model.width"},
+    {"intermediate_size", "model.mlp_width"},
+    {"block_size", "model.context"},
+    {"seq_len", "model.context"},
+    {"max_length", "model.context"},
+    {"max_seq_length", "model.context"},
+    {"model_name_or_path", "model.path"},
+    {"load_in_4bit", "model.load_in"},
+    {"load_in_8bit", "model.load_in"},
+    {"lora_r", "adapter.rank"},
+    {"lora_alpha", "adapter.alpha"},
+    {"lora_dropout", "adapter.dropout"},
+    {"target_modules", "adapter.targets"},
+    {"use_dora", "adapter.kind"},
+    {"attn_implementation", "attention.backend"},
+    {"torch_compile", "compile.mode"},
+    {"gradient_checkpointing", "machine.save_policy"},
+    {"precision", "machine.dtype"},
+    {"bf16", "machine.dtype"},
+    {"fp16", "machine.dtype"},
+    {"tf32", "machine.dtype"},
+};
+
+// A key that stands in another section (people remember `lr`, not where it is) or has another name elsewhere. Empty if
+// there is none.
 std::string key_elsewhere(const FieldList& list, const std::string& key) {
   for (const Field& field : list.fields()) {
     if (field.key == key) return fmt::format("; did you mean '{}'?", field.name());
+  }
+  for (const Translation& translation : kTranslations) {
+    if (translation.theirs == key && list.find(std::string(translation.ours)) != nullptr) {
+      return fmt::format("; here that is {}", translation.ours);
+    }
   }
   return "";
 }

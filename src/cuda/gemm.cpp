@@ -151,7 +151,8 @@ bool Gemm::Impl::decide(const GemmProblem& problem, const GemmCall& call, const 
 
 Gemm::Gemm(Engine& engine) : impl_(std::make_unique<Impl>(engine)) {}
 
-Gemm::~Gemm() { save_tuning(); }
+// Without a word if it cannot be written: those who listen to notes may be gone.
+Gemm::~Gemm() { impl_->cache.save(); }
 
 void Gemm::run(const GemmCall& call) {
   assert(call.c.numel() > 0 && call.a.numel() > 0);

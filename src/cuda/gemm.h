@@ -50,7 +50,8 @@ class Gemm {
 
   // Scratch that belongs to the products of this stream; in device memory, beside every arena.
   size_t workspace_bytes() const;
-  // Writes what was timed since the last time to the engine's tuning cache. The destructor does it too.
+  // Writes what was timed since the last time to the engine's tuning cache, and notes if it cannot. The destructor
+  // writes too.
   void save_tuning();
 
  private:

@@ -73,6 +73,8 @@ class GpuRuntime : public Runtime {
         capture_ = false;
         return ops();
       }
+      // Its products have been timed by now. A run that is killed later need not time it again.
+      engine_.gemm().save_tuning();
     }
     captured.graph.launch(engine_.stream());
   }

@@ -36,8 +36,8 @@ TEST(ConfigMistakes, FiveMistakesAreFiveLines) {
   expect_parts(lines[0], {file + ":2: ", "unknown key 'training.step'", "keys of training: steps, epochs",
                           "did you mean 'training.steps'?"});
   expect_parts(lines[1], {file + ":3: ", "training.batch_size is 'many'", "a whole number between 1 and"});
-  expect_parts(lines[2],
-               {file + ":4: ", "unknown section 'optimiser'", "sections: data, augment, model", "did you mean 'optimizer'?"});
+  expect_parts(lines[2], {file + ":4: ", "unknown section 'optimiser'", "sections: data, augment, model",
+                          "did you mean 'optimizer'?"});
   expect_parts(lines[3], {file + ":8: ", "model.dropout is '1.5'", "a number between 0 and 0.95"});
   expect_parts(lines[4], {"command line: ", "schedule.name is 'cosin'", "one of constant, linear, cosine, wsd",
                           "did you mean 'cosine'?"});
@@ -236,6 +236,16 @@ TEST(ConfigMistakes, RulesOverSeveralSettings) {
   expect_parts(mistake_of({"optimizer.min_lr=x", "optimizer.lr=1e-5"}), {"optimizer.min_lr is 'x'"});
 }
 
+TEST(ConfigMistakes, NamesOfOtherPrograms) {
+  expect_parts(mistake_of({"training.learning_rate=1"}), {"unknown key", "here that is optimizer.lr"});
+  expect_parts(mistake_of({"learning_rate=1"}), {"here that is optimizer.lr"});
+  expect_parts(mistake_of({"model.n_layer=2"}), {"here that is model.layers"});
+  expect_parts(mistake_of({"adapter.target_modules=x"}), {"here that is adapter.targets"});
+  expect_parts(mistake_of({"training.bf16=true"}), {"here that is machine.dtype"});
+  expect_parts(mistake_of({"machine.device=gpu"}), {"did you mean 'cuda'?"});
+  expect_parts(mistake_of({"machine.dtype=bfloat16"}), {"did you mean 'bf16'?"});
+}
+
 TEST(Suggest, EditDistance) {
   EXPECT_EQ(edit_distance("", "abc"), 3u);
   EXPECT_EQ(edit_distance("abc", "abc"), 0u);
@@ -244,6 +254,8 @@ TEST(Suggest, EditDistance) {
   EXPECT_EQ(closest("Batch-Size", {"batch_size", "steps"}), "batch_size");
   EXPECT_EQ(closest("x", {"lr", "clip"}), std::nullopt);
   EXPECT_EQ(closest("", {"lr"}), std::nullopt);
+  EXPECT_EQ(closest("gpu", {"cpu", "cuda"}), "cuda");
+  EXPECT_EQ(closest("gpu", {"cpu", "tpu"}), "cpu");
 }
 
 }  // namespace

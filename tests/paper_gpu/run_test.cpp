@@ -208,6 +208,29 @@ TEST_F(PaperRun, ResumingTakesNoMore) {
   EXPECT_EQ(paper::Memory::device().used() - before, fresh);
 }
 
+TEST_F(PaperRun, KeepsWhatItTimedBeforeItEnds) {
+  RunConfig config = text_config();
+  config.compile.mode = "max-autotune";
+  config.compile.cache = (folder_.path() / "tuning").string();
+  struct : MetricsSink {
+    void step(const StepMetrics& metrics) override {
+      if (metrics.step == 5) there = std::filesystem::exists(file);
+    }
+    std::string file;
+    bool there = false;
+  } watch;
+  watch.file = config.compile.cache;
+  {
+    Trainer trainer(config, load_run_data(config));
+    trainer.attach({.metrics = &watch});
+    trainer.run();
+  }
+  EXPECT_TRUE(watch.there);
+  config.compile.cache = (folder_.path() / "tuning" / "within a file").string();
+  Trainer trainer(config, load_run_data(config));
+  EXPECT_NE(notes_of(trainer).find("cannot write the tuning cache"), std::string::npos);
+}
+
 TEST_F(PaperRun, TakesWhatIsPlanned) {
   constexpr size_t kPages = size_t{16} << 20;  // allocations are rounded up
   for (const char* style : {"gpt2", "llama", "qwen3"}) {
