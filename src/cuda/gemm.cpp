@@ -22,8 +22,12 @@ constexpr int kCandidates = 24;
 
 static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(TuningCache::Value));
 
+// Nothing runs without products: who lacks the library is told before a run has begun.
 LtHandle make_handle(const CublasLt& library) {
-  if (!library.error.empty()) return {nullptr, [](cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }};
+  if (!library.error.empty()) {
+    throw Error(ExitCode::failure, "matrix products on the GPU need cuBLASLt: " + library.error,
+                "install CUDA's cuBLAS, version 13, or use machine.device=cpu");
+  }
   cublasLtHandle_t handle = nullptr;
   library.check(library.create(&handle), "starting cuBLASLt");
   return {handle, library.destroy};
@@ -31,7 +35,6 @@ LtHandle make_handle(const CublasLt& library) {
 
 // An algorithm that was fastest on one GPU, driver or library need not even run on another.
 std::string machine_of(const EngineOptions& options, const CublasLt& library) {
-  if (!library.error.empty()) return {};
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, options.index), "reading the properties of the GPU");
   int driver = 0;
@@ -80,10 +83,6 @@ struct Gemm::Impl {
 const Gemm::Impl::Planned& Gemm::Impl::planned(const GemmCall& call) {
   const GemmProblem problem = problem_of(call, engine.compute_capability());
   if (const auto found = plans.find(problem); found != plans.end()) return found->second;
-  if (!library.error.empty()) {
-    throw Error(ExitCode::failure, "matrix products on the GPU need cuBLASLt: " + library.error,
-                "install CUDA's cuBLAS, version 13, or use machine.device=cpu");
-  }
   Planned fresh{GemmPlan(library, problem, call)};
   fresh.algo = choose(fresh.plan, problem, call);
   return plans.emplace(problem, std::move(fresh)).first->second;
@@ -166,8 +165,8 @@ bool Gemm::prefers(const GemmCall& call, const std::function<void()>& apart, con
   assert(call.aux.shape == call.c.shape && call.aux.dtype == call.c.dtype && call.c.dtype != DType::fp32);
   constexpr int64_t kStep = 8;  // elements that the library wants to divide aux's rows
   const GemmProblem problem = problem_of(call, impl_->engine.compute_capability());
-  const bool can = impl_->library.error.empty() && impl_->engine.options().autotune && !problem.deterministic &&
-                   problem.stride_aux % kStep == 0 && problem.alignment[4] >= 16;
+  const bool can = impl_->engine.options().autotune && !problem.deterministic && problem.stride_aux % kStep == 0 &&
+                   problem.alignment[4] >= 16;
   if (!can) return false;
   if (const auto found = impl_->preferred.find(problem); found != impl_->preferred.end()) return found->second;
   if (is_capturing(impl_->engine.stream())) return false;
