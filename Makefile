@@ -9,7 +9,7 @@ HAS_GPU  = $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes || { test -e /dev/n
 CUDA    ?= $(if $(HAS_NVCC),$(if $(HAS_GPU),on,off),off)
 WITH_CUDA = $(if $(filter release,$(PRESET)),-DGRADMILL_CUDA=$(CUDA))
 
-.PHONY: all setup configure build train test test-slow test-gpu sanitize sanitize-gpu bench bench-gpu dist clean
+.PHONY: all setup configure build train test test-slow test-gpu test-paper sanitize sanitize-gpu bench bench-gpu dist clean
 
 all: build
 
@@ -30,7 +30,7 @@ train: configure
 
 # Every fast test. Tests that need the slow tier or a GPU say so in their label.
 test: build
-	@ctest --test-dir $(BUILD) --output-on-failure -LE 'slow|gpu' -j2
+	@ctest --test-dir $(BUILD) --output-on-failure -LE 'slow|gpu|paper' -j2
 
 # Whole training runs: minutes.
 test-slow: build
@@ -41,6 +41,13 @@ test-gpu:
 	@if [ -n "$(HAS_NVCC)" ]; then \
 	  $(MAKE) --no-print-directory build CUDA=on && ctest --test-dir $(BUILD) --output-on-failure -L gpu; \
 	else echo "test-gpu: SKIPPED, nothing was tested: nvcc is not on the PATH (CUDA 13 has it)"; fi
+
+# What tests ask of a GPU, on GPUs that are only on paper: wherever nvcc is, with or without a GPU.
+test-paper:
+	@if [ -n "$(HAS_NVCC)" ]; then \
+	  $(MAKE) --no-print-directory configure PRESET=cuda && cmake --build build-cuda --target paper_tests && \
+	  ctest --test-dir build-cuda --output-on-failure -L paper -j2; \
+	else echo "test-paper: SKIPPED, nothing was tested: nvcc is not on the PATH (CUDA 13 has it)"; fi
 
 # The ops under compute-sanitizer: memory, races, uninitialised reads.
 sanitize-gpu:

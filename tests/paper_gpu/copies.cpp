@@ -20,12 +20,6 @@ size_t hash_of(const void* data, size_t bytes) {
   return std::hash<std::string_view>()({static_cast<const char*>(data), bytes});
 }
 
-bool is_captured(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (stream != nullptr) cudaStreamIsCapturing(stream, &status);
-  return status != cudaStreamCaptureStatusNone;
-}
-
 // Other host memory may be copied too, but not by a graph, which runs when it may be gone.
 void check_copied(const void* data, size_t bytes, bool is_device, cudaStream_t stream, const std::string& what) {
   const bool known = Memory::device().holds(data) || is_locked(data);

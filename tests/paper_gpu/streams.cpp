@@ -60,12 +60,12 @@ void finish(const Place& place) {
 
 Place end_of(cudaStream_t stream) { return {stream, stream->num_enqueued()}; }
 
-bool is_captured(cudaStream_t stream) { return stream != nullptr && stream->capturing != nullptr; }
-
 std::atomic<size_t> num_nodes = 0;
 constexpr double kMillisecondsEach = 0.01;
 
 }  // namespace
+
+bool is_captured(cudaStream_t stream) { return stream != nullptr && stream->capturing != nullptr; }
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   if (is_captured(stream)) {
@@ -158,7 +158,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  *status = stream->capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  *status = is_captured(stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {

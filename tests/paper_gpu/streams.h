@@ -11,6 +11,7 @@ namespace gradmill::paper {
 
 // `work` may be empty: kernels do nothing but take their time.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+bool is_captured(cudaStream_t stream);
 // All that was enqueued anywhere is done.
 void finish_all();
 
