@@ -9,7 +9,7 @@ HAS_GPU  = $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes || { test -e /dev/n
 CUDA    ?= $(if $(HAS_NVCC),$(if $(HAS_GPU),on,off),off)
 WITH_CUDA = $(if $(filter release,$(PRESET)),-DGRADMILL_CUDA=$(CUDA))
 
-.PHONY: all setup configure build train test test-slow test-gpu test-paper sanitize sanitize-gpu bench bench-gpu dist clean
+.PHONY: all setup configure build train test test-slow test-gpu test-paper test-paper-all on-paper sanitize sanitize-gpu bench bench-gpu dist clean
 
 all: build
 
@@ -42,11 +42,18 @@ test-gpu:
 	  $(MAKE) --no-print-directory build CUDA=on && ctest --test-dir $(BUILD) --output-on-failure -L gpu; \
 	else echo "test-gpu: SKIPPED, nothing was tested: nvcc is not on the PATH (CUDA 13 has it)"; fi
 
-# What tests ask of a GPU, on GPUs that are only on paper: wherever nvcc is, with or without a GPU.
+# Tests for a GPU on one that is only on paper and executes the kernels' PTX: wherever nvcc is, with or without a GPU.
 test-paper:
+	@$(MAKE) --no-print-directory on-paper PRESET=paper TIER=-L\ paper\ -LE\ all
+
+# The same for every generation of GPUs, and in every order of what may come in any order: hours.
+test-paper-all:
+	@$(MAKE) --no-print-directory on-paper PRESET=paper-all TIER=-L\ paper
+
+on-paper:
 	@if [ -n "$(HAS_NVCC)" ]; then \
-	  $(MAKE) --no-print-directory configure PRESET=cuda && cmake --build build-cuda --target paper_tests && \
-	  ctest --test-dir build-cuda --output-on-failure -L paper -j2; \
+	  $(MAKE) --no-print-directory configure && cmake --build $(BUILD) --target paper_tests && \
+	  ctest --test-dir $(BUILD) --output-on-failure $(TIER) -j2; \
 	else echo "test-paper: SKIPPED, nothing was tested: nvcc is not on the PATH (CUDA 13 has it)"; fi
 
 # The ops under compute-sanitizer: memory, races, uninitialised reads.

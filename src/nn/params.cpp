@@ -119,6 +119,17 @@ Weights::Weights(ExecContext& ctx, const ParamTable& table, DType compute_dtype)
     scales_.emplace_back();
     views_.push_back(spec.trainable ? table.view(id, read) : allocate_frozen(ctx, spec));
   }
+  if (!ctx.dry) clear_padding(ctx);
+}
+
+// The optimiser goes over what lies between segments, too, and nothing else writes there.
+void Weights::clear_padding(ExecContext& ctx) {
+  const std::vector<Segment>& segments = table_->segments();
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const int64_t end = segments[i].begin + segments[i].size;
+    const int64_t next = i + 1 < segments.size() ? segments[i + 1].begin : table_->flat_size();
+    if (next > end) fill_zero(ctx, master_.slice_rows(end, next));
+  }
 }
 
 TensorView Weights::allocate_frozen(ExecContext& ctx, const ParamSpec& spec) {

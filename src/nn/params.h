@@ -125,6 +125,7 @@ class Weights {
   void refresh_compute(ExecContext& ctx);
 
  private:
+  void clear_padding(ExecContext& ctx);
   TensorView allocate_frozen(ExecContext& ctx, const ParamSpec& spec);
   void initialise_frozen(ExecContext& ctx, ParamId id, uint64_t seed);
 

@@ -19,7 +19,9 @@ template <class N, int kLanes>
 __global__ void __launch_bounds__(kShortThreads) short_rows_kernel(const Problem<N> problem, int64_t rows) {
   constexpr int kPack = Packed<N>::kSize;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
-  const int64_t row = (int64_t{blockIdx.x} * kShortThreads + threadIdx.x) / kLanes;
+  const int64_t thread = int64_t{blockIdx.x} * kShortThreads + threadIdx.x, row = thread / kLanes;
+  if ((thread - threadIdx.x % cuda::kWarpSize) / kLanes >= rows)
+    return;                                     // a warp without a row would read one that is being written
   const int64_t read_row = min(row, rows - 1);  // lanes without a row take part in the sums of their warp
   N* logits = problem.logits + read_row * problem.stride;
   const int size = problem.size, last_pack = (size - 1) / kPack;

@@ -42,8 +42,12 @@ TEST_P(ConvertTest, NarrowsLikeTheScalarConversion) {
 
 TEST_P(ConvertTest, WidensEveryValue) {
   const TensorView from = tensor({257, 255}, dtype()), to = tensor({257, 255}, DType::fp32);
-  if (dtype() != DType::fp32) {
-    for (int64_t i = 0; i < from.numel(); ++i) static_cast<uint16_t*>(from.data)[i] = static_cast<uint16_t>(i);
+  for (int64_t i = 0; i < from.numel(); ++i) {
+    if (dtype() == DType::fp32) {
+      from.ptr<float>()[i] = std::bit_cast<float>(static_cast<uint32_t>(i) << 16);
+    } else {
+      static_cast<uint16_t*>(from.data)[i] = static_cast<uint16_t>(i);
+    }
   }
   convert(ctx_, {.from = from, .to = to});
   expect_same(download(to), download(from));

@@ -8,6 +8,7 @@
 
 #include "paper_gpu/memory.h"
 #include "paper_gpu/paper_gpu.h"
+#include "paper_gpu/shadow.h"
 #include "paper_gpu/status.h"
 #include "paper_gpu/streams.h"
 
@@ -20,6 +21,19 @@ size_t hash_of(const void* data, size_t bytes) {
   return std::hash<std::string_view>()({static_cast<const char*>(data), bytes});
 }
 
+// With what is known of the bytes: those that nothing has written may be copied, but not used.
+void move(void* to, const void* from, size_t bytes) {
+  std::memcpy(to, from, bytes);
+  const auto target = reinterpret_cast<uint64_t>(to), source = reinterpret_cast<uint64_t>(from);
+  if (!in_space(target, bytes)) return;
+  if (!Memory::device().holds(from)) return mark_written(to, bytes);
+  const uint8_t* const known = state_of(source);
+  uint8_t* const state = state_of(target);
+  for (size_t i = 0; i < bytes; ++i) {
+    state[i] = static_cast<uint8_t>((state[i] & ~kWritten) | (known[i] & kWritten));
+  }
+}
+
 // Other host memory may be copied too, but not by a graph, which runs when it may be gone.
 void check_copied(const void* data, size_t bytes, bool is_device, cudaStream_t stream, const std::string& what) {
   const bool known = Memory::device().holds(data) || is_locked(data);
@@ -29,14 +43,17 @@ void check_copied(const void* data, size_t bytes, bool is_device, cudaStream_t s
 cudaError_t upload(void* to, const void* from, size_t bytes, cudaStream_t stream) {
   return enqueue(stream, [=, before = hash_of(from, bytes)] {
     if (hash_of(from, bytes) != before) fault("page-locked memory was written again before its copy was waited for");
-    std::memcpy(to, from, bytes);
+    move(to, from, bytes);
   });
 }
 
 cudaError_t download(void* to, const void* from, size_t bytes, cudaStream_t stream) {
   constexpr int kNotYet = 0xcd;
   std::memset(to, kNotYet, bytes);
-  return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  return enqueue(stream, [=] {
+    if (computes()) expect_readable(from, bytes, "a copy to the host");
+    move(to, from, bytes);
+  });
 }
 
 cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
@@ -46,7 +63,7 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, 
   check_copied(from, bytes, from_device, stream, "a copy reads");
   if (kind == cudaMemcpyHostToDevice && is_locked(from)) return upload(to, from, bytes, stream);
   if (kind == cudaMemcpyDeviceToHost && is_locked(to)) return download(to, from, bytes, stream);
-  enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  enqueue(stream, [=] { move(to, from, bytes); });
   const auto is_plain = [](const void* data) { return !Memory::device().holds(data) && !is_locked(data); };
   // The call returns when plain host memory has been read or written.
   return is_plain(to) || is_plain(from) ? cudaStreamSynchronize(stream) : cudaSuccess;
@@ -54,7 +71,10 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, 
 
 cudaError_t set(void* data, int value, size_t bytes, cudaStream_t stream) {
   expect_inside(data, bytes, Where::device_or_host, "a memset writes");
-  return enqueue(stream, [=] { fill(data, value, bytes); });
+  return enqueue(stream, [=] {
+    fill(data, value, bytes);
+    mark_written(data, bytes);
+  });
 }
 
 }  // namespace

@@ -1,85 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt on paper: a product of matrices that are not there, do not fit together, or lie less aligned than its
-// algorithm was told is a fault.
+// cuBLASLt on paper: the library's functions. A product of matrices that are not there, do not fit together, or lie
+// less aligned than its algorithm was told is a fault. What the library of this GPU does not do is answered as it
+// answers; why is said on stderr where CUBLASLT_LOG_LEVEL is set, as for the real one.
 #include <cublasLt.h>
 #include <fmt/format.h>
 
-#include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <map>
+#include <functional>
 
+#include "paper_gpu/cublaslt_product.h"
 #include "paper_gpu/paper_gpu.h"
 #include "paper_gpu/streams.h"
 
 namespace gradmill::paper {
 namespace {
 
-struct Layout {
-  cudaDataType type;
-  uint64_t rows, cols;
-  int64_t stride;
-  int32_t count = 1;
-  int64_t step = 0;
-};
-
-// Attributes by their numbers, as bytes: most are only kept.
-using Attributes = std::map<int, std::array<std::byte, 16>>;
-
-template <class Value>
-Value get(const Attributes& attributes, int which, Value otherwise) {
-  const auto found = attributes.find(which);
-  if (found == attributes.end()) return otherwise;
-  Value value;
-  std::memcpy(&value, found->second.data(), sizeof(value));
-  return value;
-}
-
-cublasStatus_t put(Attributes& attributes, int which, const void* value, size_t size) {
-  if (size > sizeof(Attributes::mapped_type)) return CUBLAS_STATUS_INVALID_VALUE;
-  std::memcpy(attributes[which].data(), value, size);
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-// The alignments that were promised when the algorithm was chosen; the library's own record has room for them.
+// What an algorithm was chosen for; the library's own record has room for it.
 struct Promise {
-  uint32_t a, b, c, d;
+  uint64_t mark, workspace_bytes;
+  Alignments alignments;
 };
 static_assert(sizeof(Promise) <= sizeof(cublasLtMatmulAlgo_t));
+constexpr uint64_t kMark = 0x7061706572206c74;  // of records that the heuristic has filled
+// Without an algorithm the library chooses one itself.
+constexpr Promise kNoPromise{kMark, 0, {}};
 
-size_t size_of(cudaDataType type) { return type == CUDA_R_32F ? 4 : 2; }
+Promise promise_of(const cublasLtMatmulAlgo_t* algo) {
+  if (algo == nullptr) return kNoPromise;
+  Promise promise = kNoPromise;
+  std::memcpy(static_cast<void*>(&promise), algo, sizeof(promise));
+  return promise;
+}
 
 template <class Object>
 Object& as(const void* opaque) {
   return *static_cast<Object*>(const_cast<void*>(opaque));
 }
 
-void check_matrix(const std::string& what, const void* data, const Layout& layout, uint64_t rows, uint64_t cols,
-                  uint32_t alignment) {
-  if (layout.rows != rows || layout.cols != cols) {
-    fault(
-        fmt::format("a product's {} is {} x {}, the others want {} x {}", what, layout.rows, layout.cols, rows, cols));
+Problem problem_of(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                   cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d) {
+  return problem_of(as<Operation>(operation), as<Layout>(a), as<Layout>(b), as<Layout>(c), as<Layout>(d));
+}
+
+cublasStatus_t check(const Problem& problem, const Alignments& promised) {
+  if (const std::string reason = why_wrong(problem); !reason.empty()) {
+    fault(reason);
+    return CUBLAS_STATUS_INVALID_VALUE;
   }
-  if (layout.stride < static_cast<int64_t>(layout.rows)) fault(fmt::format("columns of a product's {} overlap", what));
+  const Refusal refusal = why_refused(problem, promised, gpu().compute_capability);
+  if (refusal.status != CUBLAS_STATUS_SUCCESS && std::getenv("CUBLASLT_LOG_LEVEL") != nullptr) {
+    std::fprintf(stderr, "cuBLASLt on paper does not take %s\n", refusal.reason.c_str());
+  }
+  return refusal.status;
+}
+
+void expect_aligned(const std::string& what, const void* data, uint32_t alignment) {
   if (alignment != 0 && reinterpret_cast<uintptr_t>(data) % alignment != 0) {
     fault(fmt::format("a product's {} is not aligned to {} bytes as was promised", what, alignment));
   }
-  const auto last = static_cast<uint64_t>(layout.count - 1) * static_cast<uint64_t>(layout.step) +
-                    (layout.cols - 1) * static_cast<uint64_t>(layout.stride) + layout.rows;
-  expect_inside(data, last * size_of(layout.type), Where::device_or_host, "a product's " + what);
 }
 
-void check_epilogue(const Attributes& operation, const Layout& result) {
-  const auto epilogue = get<uint32_t>(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
-  if (epilogue & CUBLASLT_EPILOGUE_BIAS) {
-    expect_inside(get<void*>(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr), result.rows * size_of(result.type),
-                  Where::device_or_host, "a product's bias");
+// What the algorithm's record says must be true of the call.
+cublasStatus_t expect_kept(const Promise& promise, const Operands& operands, const void* workspace, size_t bytes) {
+  if (promise.mark != kMark) {
+    fault("a product's algorithm is not one that the library has chosen");
+    return CUBLAS_STATUS_INVALID_VALUE;
   }
-  if (epilogue == CUBLASLT_EPILOGUE_DEFAULT || epilogue == CUBLASLT_EPILOGUE_BIAS) return;
-  const auto stride = get<int64_t>(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0);
-  if (stride < static_cast<int64_t>(result.rows)) return fault("columns of a product's aux overlap");
-  const uint64_t elements = (result.cols - 1) * static_cast<uint64_t>(stride) + result.rows;
-  expect_inside(get<void*>(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr),
-                elements * size_of(result.type), Where::device_or_host, "a product's aux");
+  expect_aligned("first matrix", operands.a, promise.alignments.a);
+  expect_aligned("second matrix", operands.b, promise.alignments.b);
+  expect_aligned("sum", operands.c, promise.alignments.c);
+  expect_aligned("result", operands.d, promise.alignments.d);
+  if (bytes > 0) expect_inside(workspace, bytes, Where::device, "a product's workspace");
+  if (bytes >= promise.workspace_bytes) return CUBLAS_STATUS_SUCCESS;
+  fault(fmt::format("a product's workspace has {} bytes, its algorithm needs {}", bytes, promise.workspace_bytes));
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+// Numbers of the host are read now, those of the device when the work is done.
+void set_scalars(Operands& operands, bool on_device, const void* alpha, const void* beta) {
+  const auto *first = static_cast<const float*>(alpha), *second = static_cast<const float*>(beta);
+  if (on_device) {
+    operands.alpha_on_device = first;
+    operands.beta_on_device = second;
+  } else {
+    operands.alpha = *first;
+    operands.beta = *second;
+  }
 }
 
 }  // namespace
@@ -102,17 +110,18 @@ const char* cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS ? "success" : "the paper GPU refuses";
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation, cublasComputeType_t, cudaDataType_t) {
-  *operation = reinterpret_cast<cublasLtMatmulDesc_t>(new Attributes);
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation, cublasComputeType_t compute,
+                                        cudaDataType_t scale_type) {
+  *operation = reinterpret_cast<cublasLtMatmulDesc_t>(new Operation{compute, scale_type, {}});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t operation) {
-  delete reinterpret_cast<Attributes*>(operation);
+  delete reinterpret_cast<Operation*>(operation);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t which,
                                               const void* value, size_t size) {
-  return put(as<Attributes>(operation), which, value, size);
+  return set_attribute(as<Operation>(operation), which, value, size);
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t rows,
@@ -149,56 +158,82 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t which, const void* value,
                                                     size_t size) {
-  return put(as<Attributes>(preference), which, value, size);
+  switch (which) {
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+      break;
+    default:
+      fault(fmt::format("attribute {} of a preference is not on paper", int(which)));
+      return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  const size_t expected = which == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? sizeof(uint64_t) : sizeof(uint32_t);
+  if (size != expected) {
+    fault(fmt::format("attribute {} of a preference has {} bytes, not {}", int(which), expected, size));
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  as<Attributes>(preference).put(which, value, size);
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 // As many algorithms as are asked for, so that a tuner has something to choose from.
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
   const auto& asked = as<Attributes>(preference);
-  const Promise promise{get(asked, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 256u),
-                        get(asked, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, 256u),
-                        get(asked, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, 256u),
-                        get(asked, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, 256u)};
+  const Alignments usual;
+  const Promise promise{.mark = kMark,
+                        .workspace_bytes = asked.get(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{0}),
+                        .alignments = {asked.get(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, usual.a),
+                                       asked.get(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, usual.b),
+                                       asked.get(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, usual.c),
+                                       asked.get(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, usual.d)}};
+  *found = 0;
+  const cublasStatus_t status = check(problem_of(operation, a, b, c, d), promise.alignments);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
   for (int i = 0; i < wanted; ++i) {
     results[i] = {};
     std::memcpy(&results[i].algo, &promise, sizeof(promise));
-    results[i].workspaceSize = get<uint64_t>(asked, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 0);
+    results[i].workspaceSize = promise.workspace_bytes;
     results[i].state = CUBLAS_STATUS_SUCCESS;
   }
   *found = wanted;
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
-                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                       const cublasLtMatmulAlgo_t*, cublasLtMatmulHeuristicResult_t* result) {
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algo, cublasLtMatmulHeuristicResult_t* result) {
+  const Promise promise = promise_of(algo);
   *result = {};
-  return CUBLAS_STATUS_SUCCESS;
+  if (promise.mark != kMark) return CUBLAS_STATUS_INVALID_VALUE;
+  result->algo = *algo;
+  result->workspaceSize = promise.workspace_bytes;
+  return result->state = check(problem_of(operation, a, b, c, d), promise.alignments);
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void*, const void* a,
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void* alpha, const void* a,
                               cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
-                              const void*, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algo, void* workspace,
                               size_t workspace_bytes, cudaStream_t stream) {
   ++counts().products;
-  const auto& asked = as<Attributes>(operation);
-  const auto &first = as<Layout>(a_layout), &second = as<Layout>(b_layout), &result = as<Layout>(d_layout);
-  const bool a_turned = get<int32_t>(asked, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_N) != CUBLAS_OP_N;
-  const bool b_turned = get<int32_t>(asked, CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N) != CUBLAS_OP_N;
-  const uint64_t depth = a_turned ? first.rows : first.cols;
-  Promise promise{};
-  std::memcpy(&promise, algo, sizeof(promise));
-  check_matrix("first matrix", a, first, a_turned ? depth : result.rows, a_turned ? result.rows : depth, promise.a);
-  check_matrix("second matrix", b, second, b_turned ? result.cols : depth, b_turned ? depth : result.cols, promise.b);
-  check_matrix("sum", c, as<Layout>(c_layout), result.rows, result.cols, promise.c);
-  check_matrix("result", d, result, result.rows, result.cols, promise.d);
-  check_epilogue(asked, result);
-  expect_inside(workspace, workspace_bytes, Where::device, "a product's workspace");
-  return enqueue(stream, {}) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+  const Problem problem = problem_of(operation, a_layout, b_layout, c_layout, d_layout);
+  const Promise promise = promise_of(algo);
+  if (const cublasStatus_t status = check(problem, promise.alignments); status != CUBLAS_STATUS_SUCCESS) return status;
+  Operands operands{.a = a, .b = b, .c = c, .d = d};
+  set_scalars(operands, problem.scalars_on_device, alpha, beta);
+  const cublasStatus_t status = expect_kept(promise, operands, workspace, workspace_bytes);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  // The library looks at no memory: it would say success, and fail later.
+  std::function<void()> work;
+  if (expect_inside(problem, operands) && computes()) work = [=] { compute(problem, operands); };
+  return enqueue(stream, work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 }  // extern "C"

@@ -9,6 +9,7 @@
 
 #include "paper_gpu/memory.h"
 #include "paper_gpu/paper_gpu.h"
+#include "paper_gpu/ptx/tensor_map.h"
 #include "paper_gpu/status.h"
 #include "paper_gpu/streams.h"
 
@@ -82,7 +83,21 @@ CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t ran
                       CUtensorMapFloatOOBfill) {
   std::memset(map, 0, sizeof(*map));
   const std::string reason = why_no_map(type, rank, address, sizes, strides, box, swizzle);
-  if (reason.empty()) return CUDA_SUCCESS;
+  if (reason.empty()) {
+    const uint32_t row = swizzle == CU_TENSOR_MAP_SWIZZLE_128B  ? 128
+                         : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 64
+                         : swizzle == CU_TENSOR_MAP_SWIZZLE_32B ? 32
+                                                                : 0;
+    const ptx::TensorMap made{ptx::TensorMap::kMagic,
+                              reinterpret_cast<uint64_t>(address),
+                              {sizes[0], sizes[1]},
+                              strides[0],
+                              {box[0], box[1]},
+                              sizeof(uint16_t),
+                              row};
+    std::memcpy(map, &made, sizeof(made));
+    return CUDA_SUCCESS;
+  }
   fault("a tensor map " + reason);
   return CUDA_ERROR_INVALID_VALUE;
 }

@@ -1,44 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runtime's functions of kernels: those that a compiler's stubs call to make them known, and launches.
 #include <cuda_runtime_api.h>
-#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
+#include <stdexcept>
+#include <vector>
 
+#include "paper_gpu/executions.h"
+#include "paper_gpu/fat_binary.h"
 #include "paper_gpu/paper_gpu.h"
+#include "paper_gpu/ptx/kernel.h"
 #include "paper_gpu/status.h"
 #include "paper_gpu/streams.h"
 
 namespace gradmill::paper {
 namespace {
 
-// Without a grant a GPU has 48 KiB for what a launch asks for and what the kernel declares itself. The latter is not
-// known here: so everything must be granted.
-struct Kernel {
+struct RegisteredKernel {
   std::string name;
+  ptx::Module* module = nullptr;
   size_t granted = 0;  // bytes of shared memory that a launch may ask for
+
+  // Throws std::runtime_error where there is no code, or code that is not known.
+  const ptx::Kernel& code() const {
+    if (const ptx::Kernel* const replaced = replaced_kernel(name)) return *replaced;
+    if (module == nullptr) throw std::runtime_error("this binary has no PTX that the GPU takes");
+    return module->kernel(name);
+  }
 };
 
 struct Kernels {
-  std::map<const void*, Kernel> by_stub;
+  std::map<const void*, RegisteredKernel> by_stub;
   std::mutex mutex;
 };
 Kernels& kernels() {
   static Kernels all;
   return all;
-}
-
-std::string demangled(const char* name) {
-  int status = 0;
-  char* const text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-  std::string result = text != nullptr ? text : name;
-  std::free(text);
-  return result.substr(0, result.find("(gradmill::"));  // up to the arguments
 }
 
 std::string describe(dim3 size) { return fmt::format("{} x {} x {}", size.x, size.y, size.z); }
@@ -55,7 +58,7 @@ unsigned cluster_size(const cudaLaunchConfig_t& config) {
 
 // For tools/check_launches.py: each kernel with each size of block, and the most shared memory asked for with it, in
 // the file that PAPER_LAUNCHES names.
-void write_down(const Kernel& kernel, const cudaLaunchConfig_t& config) {
+void write_down(const RegisteredKernel& kernel, const cudaLaunchConfig_t& config) {
   static std::FILE* const file = [] {
     const char* const path = std::getenv("PAPER_LAUNCHES");
     return path != nullptr ? std::fopen(path, "a") : nullptr;
@@ -69,21 +72,50 @@ void write_down(const Kernel& kernel, const cudaLaunchConfig_t& config) {
   std::fprintf(file, "%s %s %u %zu\n", gpu().name.data(), kernel.name.c_str(), threads, config.dynamicSmemBytes);
 }
 
-std::string why_not(const cudaLaunchConfig_t& config, const Kernel& kernel) {
+// Without a grant a block has 48 KiB for what the launch asks for and what the kernel declares itself.
+std::string why_too_much_shared(size_t asked, size_t granted, size_t declared) {
+  constexpr size_t kUngranted = 48 * 1024;
+  if (asked > granted && asked + declared > kUngranted) {
+    return fmt::format("{} bytes of shared memory beside the {} it declares, {} granted", asked, declared, granted);
+  }
+  return {};
+}
+
+std::string why_not(const cudaLaunchConfig_t& config, const RegisteredKernel& kernel, size_t declared_shared) {
   const dim3 &grid = config.gridDim, &block = config.blockDim;
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535) {
     return "a grid of " + describe(grid);
   }
   const size_t threads = size_t{block.x} * block.y * block.z;
   if (threads == 0 || threads > 1024 || block.z > 64) return "a block of " + describe(block);
-  if (config.dynamicSmemBytes > kernel.granted) {
-    return fmt::format("{} bytes of shared memory, {} granted", config.dynamicSmemBytes, kernel.granted);
+  if (std::string reason = why_too_much_shared(config.dynamicSmemBytes, kernel.granted, declared_shared);
+      !reason.empty()) {
+    return reason;
   }
   const unsigned cluster = cluster_size(config);
   if (cluster > 1 && gpu().compute_capability < 90) return fmt::format("a cluster of {}", cluster);
   if (cluster > 8 || grid.x % cluster != 0)
     return fmt::format("a cluster of {}, a grid of {}", cluster, describe(grid));
   return {};
+}
+
+// Parameters as the kernel has them, one after the other.
+std::vector<std::byte> packed(const ptx::Kernel& code, void** arguments) {
+  std::vector<std::byte> params(code.param_bytes);
+  for (size_t n = 0; n < code.parameters.size(); ++n) {
+    const ptx::Parameter& parameter = code.parameters[n];
+    std::memcpy(params.data() + parameter.offset, arguments[n], parameter.bytes);
+  }
+  return params;
+}
+
+cudaError_t launch(const cudaLaunchConfig_t& config, const ptx::Kernel& code, void** arguments) {
+  const dim3 &grid = config.gridDim, &block = config.blockDim;
+  const ptx::Launch launch{{grid.x, grid.y, grid.z},
+                           {block.x, block.y, block.z},
+                           static_cast<uint32_t>(config.dynamicSmemBytes),
+                           cluster_size(config)};
+  return enqueue(config.stream, [&code, launch, params = packed(code, arguments)] { execute(code, launch, params); });
 }
 
 }  // namespace
@@ -93,16 +125,25 @@ using namespace gradmill::paper;
 
 extern "C" {
 
-void** __cudaRegisterFatBinary(void*) {
-  static void* handle = nullptr;
-  return &handle;
+void** __cudaRegisterFatBinary(void* wrapper) {
+  auto** const handle = new void*;
+  try {
+    *handle = computes() ? load_ptx(wrapper, gpu().compute_capability) : nullptr;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "paper GPU: %s\n", error.what());
+    std::_Exit(2);
+  }
+  return handle;
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
-void __cudaRegisterFunction(void**, const char* stub, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
+void __cudaRegisterFunction(void** handle, const char* stub, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
                             int*) {
   const std::lock_guard lock(kernels().mutex);
-  kernels().by_stub[stub].name = name;
+  RegisteredKernel& kernel = kernels().by_stub[stub];
+  kernel.name = name;
+  kernel.module = static_cast<ptx::Module*>(*handle);
+  if (kernel.module != nullptr && kernel.module->has(name)) known_kernel(name);
 }
 
 // Launches by <<< >>> go around the one place that checks them: there are none, and the compiler's stubs are never run.
@@ -121,25 +162,35 @@ cudaError_t cudaFuncSetAttribute(const void* stub, cudaFuncAttribute attribute, 
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
   if (static_cast<size_t>(value) > gpu().shared_kib * 1024) {
     return refuse(fmt::format("{} wants {} bytes of shared memory, a block has {} KiB",
-                              demangled(kernel->second.name.c_str()), value, gpu().shared_kib));
+                              ptx::readable_name(kernel->second.name), value, gpu().shared_kib));
   }
   kernel->second.granted = static_cast<size_t>(value);
   return cudaSuccess;
 }
 
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* stub, void**) {
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* stub, void** arguments) {
   ++counts().launches;
   expect_chosen("a kernel is launched");
   counts().most_shared = std::max(counts().most_shared, config->dynamicSmemBytes);
   const std::lock_guard lock(kernels().mutex);
-  const auto kernel = kernels().by_stub.find(stub);
-  if (kernel == kernels().by_stub.end()) return refuse("no such kernel", cudaErrorInvalidDeviceFunction);
-  if (const std::string reason = why_not(*config, kernel->second); !reason.empty()) {
-    return refuse(fmt::format("{} is launched with {}", demangled(kernel->second.name.c_str()), reason),
+  const auto found = kernels().by_stub.find(stub);
+  if (found == kernels().by_stub.end()) return refuse("no such kernel", cudaErrorInvalidDeviceFunction);
+  const RegisteredKernel& kernel = found->second;
+  keep_order(config->stream);
+  write_down(kernel, *config);
+  const ptx::Kernel* code = nullptr;
+  try {
+    if (computes()) code = &kernel.code();
+  } catch (const std::exception& error) {
+    return refuse(fmt::format("{}: {}", ptx::readable_name(kernel.name), error.what()), cudaErrorInvalidDeviceFunction);
+  }
+  // What a kernel declares itself is known by its code; without it all that is asked for must be granted.
+  const size_t declared = code != nullptr ? code->static_shared : size_t{48} * 1024;
+  if (const std::string reason = why_not(*config, kernel, declared); !reason.empty()) {
+    return refuse(fmt::format("{} is launched with {}", ptx::readable_name(kernel.name), reason),
                   cudaErrorInvalidConfiguration);
   }
-  write_down(kernel->second, *config);
-  return enqueue(config->stream, {});
+  return code != nullptr ? launch(*config, *code, arguments) : enqueue(config->stream, {});
 }
 
 }  // extern "C"

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "paper_gpu/paper_gpu.h"
+#include "paper_gpu/shadow.h"
 
 namespace gradmill::paper {
 namespace {
@@ -21,13 +22,24 @@ size_t rounded(size_t bytes) { return (bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 *
 }  // namespace
 
 Memory& Memory::device() {
-  static Memory memory(gpu().memory_mib * kMiB - kContextBytes);
+  static Memory memory(gpu().memory_mib * kMiB - kContextBytes, kSpaceBegin, kAllocated);
   return memory;
 }
 
 Memory& Memory::host() {
-  static Memory memory(SIZE_MAX);
+  static Memory memory(SIZE_MAX, kSpaceBegin + kSpaceBytes / 2, kAllocated | kWritten | kOfHost);
   return memory;
+}
+
+// The first gap between blocks that is large enough. A page lies between neighbours.
+uint64_t Memory::find_place(size_t size) const {
+  uint64_t place = begin_;
+  for (const auto& [start, bytes] : blocks_) {
+    const auto at = reinterpret_cast<uint64_t>(start);
+    if (place + size + 2 * kMiB <= at) break;
+    place = at + rounded(bytes) + 2 * kMiB;
+  }
+  return place + size <= begin_ + kSpaceBytes / 2 ? place : 0;
 }
 
 void* Memory::allocate(size_t bytes) {
@@ -36,10 +48,14 @@ void* Memory::allocate(size_t bytes) {
   const size_t size = rounded(bytes);
   if (refusals().allocations_left == 0 || size > limit_ - used_) return nullptr;
   --refusals().allocations_left;
-  void* const pages = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const uint64_t place = find_place(size);
+  if (place == 0) return nullptr;
+  void* const pages = mmap(reinterpret_cast<void*>(place), size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (pages == MAP_FAILED) return nullptr;
   blocks_[static_cast<std::byte*>(pages)] = bytes;
   used_ += size;
+  mark_allocated(pages, bytes, state_);
   return pages;
 }
 
@@ -48,6 +64,7 @@ bool Memory::free(void* pointer) {
   const auto block = blocks_.find(static_cast<std::byte*>(pointer));
   if (block == blocks_.end()) return false;
   ++counts().allocations;
+  mark_released(pointer, rounded(block->second));
   munmap(pointer, rounded(block->second));
   used_ -= rounded(block->second);
   blocks_.erase(block);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 
@@ -23,9 +24,12 @@ class Memory {
   size_t limit() const { return limit_; }
 
  private:
-  explicit Memory(size_t limit) : limit_(limit) {}
+  Memory(size_t limit, uint64_t begin, uint8_t state) : limit_(limit), begin_(begin), state_(state) {}
+  uint64_t find_place(size_t size) const;
 
   const size_t limit_;
+  const uint64_t begin_;  // of its part of the address space
+  const uint8_t state_;   // of new bytes: see shadow.h
   size_t used_ = 0;
   std::map<const std::byte*, size_t> blocks_;
   mutable std::mutex mutex_;

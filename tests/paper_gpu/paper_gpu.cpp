@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 namespace gradmill::paper {
 namespace {
@@ -50,6 +51,14 @@ int gpu_index() {
   return index;
 }
 
+bool computes() {
+  static const bool answer = [] {
+    const char* const text = std::getenv("PAPER_GPU_COMPUTES");
+    return text == nullptr || std::string_view(text) != "off";
+  }();
+  return answer;
+}
+
 void fault(const std::string& what) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -58,6 +67,8 @@ void fault(const std::string& what) {
 }
 
 const std::vector<std::string>& faults() { return all_faults(); }
+
+std::vector<std::string> take_faults() { return std::exchange(all_faults(), {}); }
 
 Counts& counts() {
   static Counts all;

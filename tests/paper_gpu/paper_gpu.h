@@ -26,12 +26,16 @@ struct Kind {
 const Kind& gpu();
 // Its index. PAPER_GPU_AT=1 puts an old one in front of it, for which no binary has code.
 int gpu_index();
+// Whether kernels and products compute; PAPER_GPU_COMPUTES=off does not, for runs with large shapes.
+bool computes();
 // A fault unless the calling thread has chosen it.
 void expect_chosen(std::string_view what);
 
 // Remembers what is wrong and says it on stderr.
 void fault(const std::string& what);
 const std::vector<std::string>& faults();
+// Returns all of them and forgets them: for tests that provoke some.
+std::vector<std::string> take_faults();
 
 // What was asked for so far.
 struct Counts {

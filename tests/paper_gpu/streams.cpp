@@ -60,6 +60,8 @@ void finish(const Place& place) {
 
 Place end_of(cudaStream_t stream) { return {stream, stream->num_enqueued()}; }
 
+// Where kernels were launched last, or a capture has begun.
+cudaStream_t last_stream = nullptr;
 std::atomic<size_t> num_nodes = 0;
 constexpr double kMillisecondsEach = 0.01;
 
@@ -80,6 +82,17 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
     work();
   }
   return cudaSuccess;
+}
+
+void keep_order(cudaStream_t stream) { last_stream = stream; }
+
+void enqueue_in_order(std::function<void()> work) {
+  const bool is_live = last_stream != nullptr && live_streams().contains(last_stream);
+  if (is_live && (is_captured(last_stream) || !last_stream->pending.empty())) {
+    enqueue(last_stream, std::move(work));
+  } else {
+    work();
+  }
 }
 
 void finish_all() {
@@ -164,6 +177,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (stream->capturing) return refuse("a stream is captured twice", cudaErrorIllegalState);
   stream->capturing = std::make_unique<Graph>();
+  keep_order(stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {

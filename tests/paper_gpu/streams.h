@@ -11,6 +11,10 @@ namespace gradmill::paper {
 
 // `work` may be empty: kernels do nothing but take their time.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+// For what is no work of the GPU but must be seen in the order of its kernels: done with those of the stream that
+// launched the last one, in graphs too.
+void keep_order(cudaStream_t stream);
+void enqueue_in_order(std::function<void()> work);
 bool is_captured(cudaStream_t stream);
 // All that was enqueued anywhere is done.
 void finish_all();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs tests for a GPU on one that is on paper: passes if the GPU would have taken everything they asked of it. What
-// they compute is not looked at, since nothing is computed.
+// Runs tests for a GPU on one that is on paper. What the GPU would not have taken, and what its kernels did wrong,
+// fails the test in which it happened.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <set>
 #include <string>
 
+#include "paper_gpu/executions.h"
 #include "paper_gpu/paper_gpu.h"
 
 namespace gradmill::paper {
@@ -14,42 +14,48 @@ namespace {
 
 class LooksAtFaults : public testing::EmptyTestEventListener {
  public:
-  void OnTestPartResult(const testing::TestPartResult& result) override {
-    // Comparisons fail as they must; that a test could not go on is something else.
-    const std::string message = result.failed() ? result.message() : "";
-    if (message.find("C++ exception") != std::string::npos && seen_.insert(message).second) fault(message);
-  }
-  void OnTestEnd(const testing::TestInfo& test) override {
-    if (faults().size() == before_) return;
-    before_ = faults().size();
-    ++bad_;
-    std::fprintf(stderr, "  in %s.%s\n", test.test_suite_name(), test.name());
+  void OnTestEnd(const testing::TestInfo&) override {
+    const std::vector<std::string> found = take_faults();
+    if (found.empty()) return;
+    constexpr size_t kShown = 3;
+    std::string text;
+    for (size_t n = 0; n < std::min(kShown, found.size()); ++n) text += "\n  " + found[n];
+    ADD_FAILURE() << "the paper GPU found " << found.size() << " faults:" << text;
   }
   void OnTestProgramEnd(const testing::UnitTest& tests) override {
     const Counts& done = counts();
-    std::printf(
-        "%d tests on a paper %s: %zu launches with up to %zu bytes of shared memory, %zu products, %zu graphs; "
-        "%d tests with faults\n",
-        tests.test_to_run_count(), gpu().name.data(), done.launches, done.most_shared, done.products, done.graphs,
-        bad_);
+    fmt::print("{} tests on a paper {}: {} launches with up to {} bytes of shared memory, {} products, {} graphs\n",
+               tests.test_to_run_count(), gpu().name, done.launches, done.most_shared, done.products, done.graphs);
+    const ExecutionTotals& run = execution_totals();
+    fmt::print("{:.3g} lane instructions in {:.1f} s of CPU, {:.3g} a second\n", double(run.lane_instructions),
+               run.cpu_seconds, run.cpu_seconds > 0 ? double(run.lane_instructions) / run.cpu_seconds : 0.0);
   }
+};
 
- private:
-  std::set<std::string> seen_;
-  size_t before_ = 0;
-  int bad_ = 0;
+// Without computing comparisons fail as they must: they are not looked at, but whether a test could go on is.
+class LooksAtExceptions : public testing::EmptyTestEventListener {
+ public:
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    const std::string message = result.failed() ? result.message() : "";
+    if (message.find("C++ exception") != std::string::npos) fault(message);
+  }
 };
 
 }  // namespace
 }  // namespace gradmill::paper
 
 int main(int argc, char** argv) {
+  using namespace gradmill::paper;
   testing::InitGoogleTest(&argc, argv);
   auto& listeners = testing::UnitTest::GetInstance()->listeners();
-  delete listeners.Release(listeners.default_result_printer());
-  listeners.Append(new gradmill::paper::LooksAtFaults);
-  [[maybe_unused]] const int comparisons = RUN_ALL_TESTS();
-  const bool nothing_ran = gradmill::paper::counts().launches == 0;
+  if (!computes()) {
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new LooksAtExceptions);
+  }
+  if (computes()) listeners.Append(new LooksAtFaults);
+  const int status = RUN_ALL_TESTS();
+  const bool nothing_ran = counts().launches == 0;
   if (nothing_ran) std::fprintf(stderr, "no kernel was launched: this tested nothing\n");
-  return nothing_ran || !gradmill::paper::faults().empty() ? 1 : 0;
+  if (nothing_ran) return 1;
+  return computes() ? status : !faults().empty();
 }

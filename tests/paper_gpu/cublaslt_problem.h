@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// A product as the paper cuBLASLt was asked for it.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace gradmill::paper {
+
+// Column-major. Of a batch, each matrix begins `step` elements after the one before.
+struct Layout {
+  cudaDataType type = CUDA_R_32F;
+  uint64_t rows = 0, cols = 0;
+  int64_t stride = 0;  // from one column to the next
+  int32_t count = 1;
+  int64_t step = 0;
+};
+
+// What was set of a descriptor: bytes by the attribute's number.
+class Attributes {
+ public:
+  template <class Value>
+  Value get(int which, Value otherwise) const {
+    const auto found = values_.find(which);
+    return found == values_.end() ? otherwise : std::bit_cast<Value>(first<sizeof(Value)>(found->second));
+  }
+  // `size` is at most 8.
+  void put(int which, const void* value, size_t size);
+
+ private:
+  using Bytes = std::array<std::byte, 8>;
+  template <size_t N>
+  static std::array<std::byte, N> first(const Bytes& bytes) {
+    std::array<std::byte, N> some;
+    std::copy_n(bytes.begin(), N, some.begin());
+    return some;
+  }
+  std::map<int, Bytes> values_;
+};
+
+// What stands behind cublasLtMatmulDesc_t.
+struct Operation {
+  cublasComputeType_t compute;
+  cudaDataType scale_type;
+  Attributes attributes;
+};
+// As the library's function; an attribute, or a value of one, that is not on paper is a fault.
+cublasStatus_t set_attribute(Operation& operation, cublasLtMatmulDescAttributes_t which, const void* value,
+                             size_t size);
+
+// d = scale_d · epilogue(alpha · scale_a · scale_b · op(a) · op(b) + beta · scale_c · c + bias). A scale whose pointer
+// is null is 1.
+struct Problem {
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+  cudaDataType scale_type = CUDA_R_32F;
+  Layout a{}, b{}, c{}, d{};
+  bool a_turned = false, b_turned = false;
+  uint64_t depth = 0;
+  bool scalars_on_device = false;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;  // one element for each row of d
+  cudaDataType bias_type = CUDA_R_32F;
+  int64_t bias_step = 0;  // of a batch
+  void* aux = nullptr;
+  Layout aux_layout{};
+  const float *scale_a = nullptr, *scale_b = nullptr, *scale_c = nullptr, *scale_d = nullptr;
+  float* amax = nullptr;  // of d before scale_d
+
+  bool adds_bias() const { return epilogue & CUBLASLT_EPILOGUE_BIAS; }
+  bool writes_aux() const { return (epilogue & CUBLASLT_EPILOGUE_GELU_AUX) == CUBLASLT_EPILOGUE_GELU_AUX; }
+  bool gelu() const { return epilogue & CUBLASLT_EPILOGUE_GELU; }
+  bool gelu_gradient() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
+  bool has_aux() const { return writes_aux() || gelu_gradient(); }
+  bool is_fp8() const;  // its operands
+};
+Problem problem_of(const Operation& operation, const Layout& a, const Layout& b, const Layout& c, const Layout& d);
+
+// Why the product makes no sense on any GPU, or is not on paper: a fault of who asks for it. Empty if it is neither.
+std::string why_wrong(const Problem& problem);
+
+// In bytes, as promised for the addresses of the matrices.
+struct Alignments {
+  uint32_t a = 256, b = 256, c = 256, d = 256;
+};
+// Why the library does not do the product on GPUs of this compute capability. This is an answer, and no fault.
+struct Refusal {
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  std::string reason;
+};
+Refusal why_refused(const Problem& problem, const Alignments& promised, int compute_capability);
+
+}  // namespace gradmill::paper

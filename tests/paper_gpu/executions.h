@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs kernels as the environment asks for, and keeps account of what ran:
+//   PAPER_ARRIVAL=late|early|shuffled   when asynchronous work is done (late)
+//   PAPER_ORDER=ascending|descending|shuffled   of warps and blocks (ascending)
+//   PAPER_SEED=N                        of what is shuffled (1)
+//   PAPER_CHECKS=off                    no checks of races, initialisation and fences
+//   PAPER_COVERAGE=FILE                 appends the names of all kernels, and of those that ran: see
+//   tools/paper_coverage.py PAPER_COUNTS=FILE                   appends what each kernel did, by launch shape
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "paper_gpu/ptx/kernel.h"
+#include "paper_gpu/ptx/run.h"
+
+namespace gradmill::paper {
+
+// A kernel that the binary has for this GPU.
+void known_kernel(const std::string& name);
+void execute(const ptx::Kernel& kernel, const ptx::Launch& launch, const std::vector<std::byte>& params);
+
+// Of this program so far.
+struct ExecutionTotals {
+  size_t launches = 0;
+  uint64_t lane_instructions = 0;
+  double cpu_seconds = 0;
+};
+const ExecutionTotals& execution_totals();
+
+}  // namespace gradmill::paper

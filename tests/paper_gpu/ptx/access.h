@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checked accesses of memory: where the bytes lie, or a finding.
+#pragma once
+
+#include "paper_gpu/ptx/machine.h"
+
+namespace gradmill::paper::ptx {
+
+// The block a shared address belongs to; `address` becomes the offset in it.
+Block& block_at(Warp& warp, uint32_t& address, int lane);
+
+// A finding unless something tells the warp that another block of its cluster has started.
+void expect_started(Warp& warp, const Block& block, int lane);
+
+// Shared memory. `lane_bytes`: 0 if all bytes belong to `lane`, else each lane from `lane` on has so many.
+uint8_t* shared_to_read(Warp& warp, uint32_t address, uint32_t bytes, int lane, uint32_t lane_bytes = 0);
+// `value`: what will be written, if several lanes may rightly write the same to one place in one instruction.
+uint8_t* shared_to_write(Warp& warp, uint32_t address, uint32_t bytes, int lane, uint32_t lane_bytes = 0,
+                         const void* value = nullptr);
+uint8_t* shared_for_atomic(Warp& warp, uint32_t address, uint32_t bytes, int lane);
+// Only the bounds.
+uint8_t* shared_at(Warp& warp, uint32_t address, uint32_t bytes, int lane);
+
+// Global memory, tables of the module, and page-locked memory.
+uint8_t* global_to_read(Warp& warp, uint64_t address, uint32_t bytes, int lane);
+uint8_t* global_to_write(Warp& warp, uint64_t address, uint32_t bytes, int lane);
+// For a copy: what nothing has written may be copied, but not used.
+uint8_t* global_to_copy(Warp& warp, uint64_t address, uint32_t bytes, int lane);
+uint8_t* global_for_atomic(Warp& warp, uint64_t address, uint32_t bytes, int lane);
+
+// A finding unless what threads wrote there was shown to the copy engine and to products.
+void expect_fenced(Warp& warp, Block& block, uint32_t address, uint32_t bytes, int lane, const char* reader);
+
+// The same for what the copy engine is to write: threads' last accesses there must be ordered with its own.
+void expect_reads_fenced(Warp& warp, Block& block, uint32_t address, uint32_t bytes, int lane);
+// A finding if a copy that has not been waited for may still read these bytes.
+void expect_not_being_read(Warp& warp, Block& block, uint32_t address, uint32_t bytes, int lane);
+
+// The same for bytes of global memory that such a copy may still write.
+void expect_not_being_stored(Warp& warp, uint64_t address, uint32_t bytes, int lane);
+
+inline SharedShadow::Access access_of(Warp& warp, int lane, uint32_t lane_bytes = 0) {
+  return {warp.actor, static_cast<uint32_t>(lane), warp.known, lane_bytes};
+}
+
+}  // namespace gradmill::paper::ptx

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barriers of a block, by their numbers, and of a cluster; fences.
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "paper_gpu/ptx/decode.h"
+#include "paper_gpu/ptx/lanes.h"
+
+namespace gradmill::paper::ptx {
+namespace {
+
+// kind
+enum Kind : uint8_t { kSync, kArrive, kCount, kAnyOf, kAllOf, kClusterArrive, kClusterWait };
+// flags of a cluster's barrier
+constexpr uint8_t kRelaxed = 1;
+
+bool is_complete(const Block& block, const NamedBarrier& barrier) {
+  const uint32_t expected = barrier.expected != 0 ? barrier.expected : block.live_warps;
+  return barrier.arrived != 0 && barrier.arrived >= expected;
+}
+
+void wake_all(NamedBarrier& barrier) {
+  const NamedBarrier done = std::move(barrier);
+  barrier = NamedBarrier{};
+  for (Warp* const warp : done.waiting) {
+    warp->waits = false;
+    acquire(*warp, done.known);
+    const Instruction& i = *warp->current;
+    if (i.kind == kCount) std::fill_n(warp->at<uint32_t>(i.d), kLanes, done.count);
+    if (i.kind == kAnyOf) set_predicate(*warp, i.d, warp->live, done.count != 0 ? kAllLanes : 0);
+    if (i.kind == kAllOf) set_predicate(*warp, i.d, warp->live, done.all);
+  }
+}
+
+void cluster_arrived(Cluster& cluster) {
+  uint32_t live = 0;
+  for (const auto& block : cluster.blocks) live += block->live_warps;
+  if (live == 0 || cluster.arrived < live) return;
+  cluster.arrived = 0;
+  ++cluster.phase;
+  cluster.released = std::move(cluster.known);
+  cluster.known.clear();
+}
+
+bool arrive_at_cluster(Warp& warp, const Instruction& i, uint32_t mask) {
+  Cluster& cluster = *warp.block->cluster;
+  if (i.kind == kClusterArrive) {
+    if (warp.in_cluster_barrier) fail(warp, mask, "a warp arrives at the cluster's barrier twice without waiting");
+    warp.in_cluster_barrier = true;
+    warp.cluster_phase = cluster.phase;
+    ++cluster.arrived;
+    if (!(i.flags & kRelaxed)) {
+      release(warp, cluster.known);
+    } else if (warp.has_fenced) {
+      cluster.known.join(warp.fenced);
+    }
+    cluster_arrived(cluster);
+    return true;
+  }
+  if (!warp.in_cluster_barrier) fail(warp, mask, "a warp waits at the cluster's barrier without having arrived");
+  if (cluster.phase == warp.cluster_phase) {
+    warp.polls = true;
+    return false;
+  }
+  warp.in_cluster_barrier = false;
+  acquire(warp, cluster.released);
+  return true;
+}
+
+void count_votes(Warp& warp, const Instruction& i, uint32_t mask, NamedBarrier& barrier) {
+  if (i.kind < kCount) return;
+  const uint32_t votes = predicate_of(warp, i.c, i.flags & kNegatedPredicate) & mask;
+  barrier.count += static_cast<uint32_t>(std::popcount(votes));
+  if (votes != mask) barrier.all = 0;
+}
+
+void arrive_by_scheduler(Warp&, const Instruction&, uint32_t) {}
+
+// Shows what a lane wrote to the copy engine and to products.
+void fence_proxy(Warp& warp, const Instruction&, uint32_t mask) {
+  const uint32_t time = warp.known.of(warp.actor) + 1;
+  warp.known.set(warp.actor, time);
+  for_each_lane(mask, [&](int lane) { warp.proxy_fences[lane] = time + 1; });
+  for (auto& [address, barrier] : warp.block->memory_barriers) barrier.known_to_engine |= barrier.maker == warp.actor;
+}
+
+// Between accesses and relaxed atomics: what was done before is passed on by atomics that follow, what atomics saw
+// before is known from here on.
+void fence_memory(Warp& warp, const Instruction&, uint32_t) {
+  if (warp.has_seen) acquire(warp, warp.seen);
+  warp.has_seen = false;
+  warp.seen.clear();
+  warp.fenced.clear();
+  release(warp, warp.fenced);
+  warp.has_fenced = true;
+}
+
+// Makes barriers that this warp has initialised known to the copy engine.
+void fence_barriers(Warp& warp, const Instruction& i, uint32_t mask) {
+  for (auto& [address, barrier] : warp.block->memory_barriers) barrier.known_to_engine |= barrier.maker == warp.actor;
+  fence_memory(warp, i, mask);
+}
+
+bool decode_fence(Decoder& decoder) {
+  const Statement& s = decoder.s;
+  Instruction& i = decoder.i;
+  if (s.has("mbarrier_init")) {
+    i.run = fence_barriers;
+    return true;
+  }
+  if (s.has("proxy")) {
+    i.run = fence_proxy;
+    if (!s.has("async") && !s.has("async::generic") && !s.name.starts_with("fence.proxy.async")) return false;
+  } else {
+    i.run = fence_memory;
+  }
+  return true;
+}
+
+bool decode_cluster_barrier(Decoder& decoder) {
+  Instruction& i = decoder.i;
+  i.flow = Flow::barrier;
+  i.run = arrive_by_scheduler;
+  i.kind = decoder.s.has("arrive") ? kClusterArrive : kClusterWait;
+  if (decoder.s.has("relaxed")) i.flags |= kRelaxed;
+  return true;
+}
+
+}  // namespace
+
+void release(Warp& warp, Knowledge& to) {
+  warp.known.set(warp.actor, warp.known.of(warp.actor) + 1);
+  to.join(warp.known);
+}
+
+void acquire(Warp& warp, const Knowledge& from) {
+  warp.known.join(from);
+  warp.acquired_at = warp.known.of(warp.actor) + 1;
+}
+
+bool arrive(Warp& warp, const Instruction& i, uint32_t mask) {
+  if (i.kind >= kClusterArrive) return arrive_at_cluster(warp, i, mask);
+  Block& block = *warp.block;
+  const int lane = std::countr_zero(mask);
+  const uint32_t number = warp.at<uint32_t>(i.a)[lane];
+  if (number >= std::size(block.barriers)) fail(warp, mask, fmt::format("there is no barrier {}", number));
+  const uint32_t threads = i.b != kNoSlot ? warp.at<uint32_t>(i.b)[lane] : 0;
+  if (threads % kLanes != 0)
+    fail(warp, mask, fmt::format("a barrier for {} threads, which are no whole warps", threads));
+  NamedBarrier& barrier = block.barriers[number];
+  const uint32_t expected = threads / kLanes;
+  if (barrier.arrived != 0 && barrier.expected != expected) {
+    fail(warp, mask, fmt::format("barrier {} is used with different numbers of threads at a time", number));
+  }
+  for (const Warp* const waiting : barrier.waiting) {
+    if (waiting->current != &i && waiting->current->kind != i.kind &&
+        (waiting->current->kind >= kCount || i.kind >= kCount)) {
+      fail(warp, mask, fmt::format("warps meet at barrier {} by different instructions", number));
+    }
+  }
+  barrier.expected = expected;
+  ++barrier.arrived;
+  count_votes(warp, i, mask, barrier);
+  release(warp, barrier.known);
+  if (i.kind != kArrive) {
+    barrier.waiting.push_back(&warp);
+    warp.waits = true;
+  }
+  if (is_complete(block, barrier)) wake_all(barrier);
+  return !warp.waits;
+}
+
+void warp_ended(Warp& warp) {
+  Block& block = *warp.block;
+  finish_products(warp, 0);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    finish_copies(warp, lane, 0);
+    end_stores(warp, lane);
+  }
+  --block.live_warps;
+  for (NamedBarrier& barrier : block.barriers) {
+    if (is_complete(block, barrier)) wake_all(barrier);
+  }
+  cluster_arrived(*block.cluster);
+}
+
+bool decode_barrier(Decoder& decoder) {
+  const Statement& s = decoder.s;
+  Instruction& i = decoder.i;
+  if (s.parts[0] == "fence" || s.parts[0] == "membar") return decode_fence(decoder);
+  if (s.name.starts_with("barrier.cluster")) return decode_cluster_barrier(decoder);
+  if (s.parts[0] != "bar" && s.parts[0] != "barrier") return false;
+  i.flow = Flow::barrier;
+  i.run = arrive_by_scheduler;
+  if (s.has("red")) {
+    i.kind = s.has("popc") ? kCount : s.has("or") ? kAnyOf : kAllOf;
+    i.kind == kCount ? decoder.write(kD, decoder.operand(0), false) : decoder.predicate(i.d, decoder.operand(0));
+    decoder.read(kA, decoder.operand(1), false);
+    if (decoder.size() == 4) decoder.read(kB, decoder.operand(2), false);
+    const Operand& vote = decoder.operand(decoder.size() - 1);
+    decoder.predicate(i.c, vote);
+    if (vote.negated) i.flags |= kNegatedPredicate;
+    return true;
+  }
+  i.kind = s.has("arrive") ? kArrive : kSync;
+  decoder.read(kA, decoder.operand(0), false);
+  if (decoder.size() > 1) decoder.read(kB, decoder.operand(1), false);
+  return true;
+}
+
+}  // namespace gradmill::paper::ptx

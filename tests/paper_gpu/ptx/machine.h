@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of a grid that runs: warps, blocks and clusters.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "paper_gpu/ptx/clocks.h"
+#include "paper_gpu/ptx/kernel.h"
+#include "paper_gpu/ptx/run.h"
+#include "paper_gpu/ptx/shared_shadow.h"
+
+namespace gradmill::paper::ptx {
+
+struct Block;
+struct Cluster;
+struct Grid;
+
+// What a kernel did wrong; ends its run.
+struct Finding {
+  std::string text;
+};
+
+// Lanes of a warp that are at one place.
+struct LaneGroup {
+  uint32_t pc, mask;
+  bool blocked;  // at an instruction that waits for other lanes
+};
+
+// An asynchronous copy of up to 16 bytes, which belongs to one lane.
+struct SmallCopy {
+  uint32_t to;
+  uint64_t from;
+  uint8_t bytes, filled;
+  uint64_t number = 0;  // in the order of the warp's copies
+};
+
+// A warpgroup's product that has not been waited for, as one of its warps sees it.
+struct OpenProduct {
+  const Instruction* instruction;
+  uint64_t left, right;               // descriptors
+  std::vector<uint32_t> left_values;  // of registers
+  bool add;
+  bool done;
+};
+
+// A group of copies from shared memory that a lane has started.
+struct BulkStore {
+  uint32_t from, bytes;
+  uint64_t low, high;  // all that it writes lies between
+  std::function<bool(uint64_t address, uint32_t bytes)> writes_to;
+  std::function<void()> work;
+  bool is_done = false, has_read = false;  // has_read: and that was waited for
+};
+
+struct Warp {
+  Block* block = nullptr;
+  uint32_t index = 0;      // in the block
+  uint32_t actor = 0;      // in the cluster
+  uint8_t* bases[2] = {};  // registers and constants
+  uint32_t* predicates = nullptr;
+  uint32_t carries = 0;  // of .cc, by lanes
+  std::vector<LaneGroup> groups;
+  uint32_t live = 0;    // lanes that have not ended
+  bool waits = false;   // at a barrier of the block
+  uint64_t passed = 0;  // waits that found what they waited for
+  bool polls = false;   // found that what it waits for is not there yet
+  bool in_cluster_barrier = false;
+  uint32_t cluster_phase = 0;
+  const Instruction* current = nullptr;
+  uint64_t instructions = 0, lane_instructions = 0;
+
+  std::vector<SmallCopy> open_copies[kLanes];
+  std::deque<std::vector<SmallCopy>> copy_groups[kLanes];
+  std::vector<BulkStore> open_stores[kLanes];
+  std::deque<std::vector<BulkStore>> store_groups[kLanes];
+  uint64_t num_copies = 0;
+  bool has_copies = false, has_stores = false;
+
+  std::vector<OpenProduct> open_products;
+  std::deque<std::vector<OpenProduct>> product_groups;
+  std::vector<uint8_t> in_flight;  // by register: a product that has not been waited for reads (1) or writes (2) it
+  uint32_t products_in_flight = 0;
+  bool products_fenced = false;  // registers are ready for a product
+
+  Knowledge known;   // what happened before this point, by any warp
+  Knowledge fenced;  // what a fence has made ready to be passed on by a relaxed atomic
+  Knowledge seen;    // what relaxed atomics have seen and a fence will make known
+  bool has_fenced = false, has_seen = false;
+  uint32_t proxy_fences[kLanes] =
+      {};                    // when each lane last ordered its accesses with those of the copy engine and products
+  uint32_t acquired_at = 0;  // when it last learnt something from others
+
+  template <class T>
+  T* at(Slot slot) {
+    return reinterpret_cast<T*>(bases[slot & 1] + (slot & ~1u));
+  }
+};
+
+// A barrier of the block, by its number.
+struct NamedBarrier {
+  uint32_t arrived = 0, expected = 0;  // warps
+  std::vector<Warp*> waiting;
+  Knowledge known;
+  uint32_t count = 0, all = kAllLanes;  // of bar.red
+};
+
+// A barrier in shared memory.
+struct MemoryBarrier {
+  uint32_t expected = 0, pending = 0, phase = 0;
+  int64_t bytes = 0;             // that copies have yet to bring
+  bool known_to_engine = false;  // its initialisation was fenced
+  Knowledge known, released;
+  uint32_t maker = 0, made_at = 0;       // which actor initialised it, and when
+  uint32_t engine = 0, engine_time = 0;  // whom copies that report here count as, and the time of this phase's
+};
+
+// A copy of a tile or of bytes that is under way.
+struct EngineCopy {
+  Block* block;
+  std::function<void()> work;
+};
+
+struct Block {
+  Cluster* cluster = nullptr;
+  uint32_t rank = 0;
+  uint32_t id[3] = {};
+  uint64_t number = 0;  // in the grid
+  uint8_t* shared = nullptr;
+  uint32_t shared_bytes = 0;
+  std::vector<uint8_t> shared_memory, local, local_written, registers;
+  std::vector<uint32_t> predicates;
+  std::vector<Warp> warps;
+  NamedBarrier barriers[16];
+  std::map<uint32_t, MemoryBarrier> memory_barriers;
+  SharedShadow shadow;
+  uint32_t live_warps = 0;
+  uint32_t pending_writes = 0;  // copies to global memory that have not been waited for
+  uint32_t pending_reads = 0;   // copies and products that have yet to read shared memory
+};
+
+struct Cluster {
+  Grid* grid = nullptr;
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::deque<EngineCopy> engine;
+  uint32_t arrived = 0, phase = 0;
+  Knowledge known, released;
+  uint32_t num_engines = 0;  // barriers in shared memory so far: each is an actor after the warps
+};
+
+struct Grid {
+  const Kernel& kernel;
+  const Launch& launch;
+  const RunOptions& options;
+  Counts* counts;
+  std::vector<uint8_t> params;  // aligned by hand
+  const uint8_t* param_begin = nullptr;
+  std::vector<uint8_t> constants;
+  uint8_t* constant_begin = nullptr;
+  std::mt19937 random;
+  uint32_t launch_number = 0;              // for what is known of global memory
+  std::map<uint64_t, Knowledge> released;  // by address: what atomics there pass on
+
+  bool arrives_now() {
+    return options.arrival == Arrival::early || (options.arrival == Arrival::shuffled && random() % 2 == 0);
+  }
+};
+
+inline uint32_t predicate_of(const Warp& warp, Slot slot, bool negated) {
+  return negated ? ~warp.predicates[slot] : warp.predicates[slot];
+}
+
+inline Grid& grid_of(Warp& warp) { return *warp.block->cluster->grid; }
+inline bool checks(Warp& warp) { return grid_of(warp).options.checks; }
+
+// A finding at the warp's instruction, of the lowest lane in `mask`.
+[[noreturn]] void fail(const Warp& warp, uint32_t mask, const std::string& what);
+
+// Addresses of shared memory: those of the own block are offsets; mapa's name the block.
+inline constexpr uint32_t kRankShift = 24;
+// Generic addresses of what is not global.
+inline constexpr uint64_t kSharedWindow = uint64_t{0x0a} << 40, kLocalWindow = uint64_t{0x0b} << 40,
+                          kParamWindow = uint64_t{0x0c} << 40, kWindowBytes = uint64_t{1} << 32;
+
+// Small copies of a lane until only `left` groups are under way.
+void finish_copies(Warp& warp, int lane, size_t left);
+void finish_stores(Warp& warp, int lane, size_t left, bool only_reads);
+void end_stores(Warp& warp, int lane);
+void finish_products(Warp& warp, size_t left);
+void check_products(Warp& warp, const Instruction& instruction, uint32_t mask);
+
+// Barriers: whether the warp goes on; what it passes on and learns.
+bool arrive(Warp& warp, const Instruction& instruction, uint32_t mask);
+void warp_ended(Warp& warp);
+void release(Warp& warp, Knowledge& to);
+void acquire(Warp& warp, const Knowledge& from);
+
+}  // namespace gradmill::paper::ptx

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who wrote and who read each granule of a block's shared memory last, and when: finds accesses that nothing orders,
+// and reads of what nothing wrote.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "paper_gpu/ptx/clocks.h"
+
+namespace gradmill::paper::ptx {
+
+class SharedShadow {
+ public:
+  // An access: by whom, and what it knows. `row` adds one lane for each `lane_bytes` bytes.
+  struct Access {
+    uint32_t actor;
+    uint32_t lane;
+    const Knowledge& known;
+    uint32_t lane_bytes = 0;  // 0: all bytes belong to `lane`
+    bool atomic = false;      // ordered with other atomic ones
+  };
+
+  // A new block: nothing was written yet. All clocks begin at floor().
+  void start(uint32_t bytes, uint32_t granule);
+  uint32_t floor() const { return floor_; }
+  // To that of the cluster's other blocks.
+  void raise_floor(uint32_t floor) {
+    floor_ = floor;
+    latest_ = std::max(latest_, floor - 1);
+  }
+
+  // True if the access is ordered after all others that it conflicts with, which is then noted.
+  bool read(const Access& access, uint32_t address, uint32_t bytes) {
+    if (bytes == 4 * granule_ && access.lane_bytes == 0 && read_four(access, address / granule_)) return true;
+    return reads_clean(access, address, bytes) && (note_read(access, address, bytes), true);
+  }
+  bool write(const Access& access, uint32_t address, uint32_t bytes) {
+    return writes_clean(access, address, bytes) && (note_write(access, address, bytes, now(access)), true);
+  }
+  // The same in parts, for work that is done later than it is started.
+  bool reads_clean(const Access& access, uint32_t address, uint32_t bytes) const;
+  bool writes_clean(const Access& access, uint32_t address, uint32_t bytes) const;
+  void note_read(const Access& access, uint32_t address, uint32_t bytes);
+  void note_write(const Access& access, uint32_t address, uint32_t bytes, uint32_t time);
+  // Written by a copy that has not been waited for: nobody may read or write it.
+  void note_pending(const Access& access, uint32_t address, uint32_t bytes) {
+    note_write(access, address, bytes, kPending);
+  }
+  // A barrier lies there.
+  void note_barrier(uint32_t address, uint32_t bytes);
+  void forget(uint32_t address, uint32_t bytes);
+
+  bool is_written(uint32_t address, uint32_t bytes) const;
+  // Whether no other warp has a part in the conflict of a write, and lanes of this warp have only written.
+  bool written_by_this_warp_alone(const Access& access, uint32_t address, uint32_t bytes) const;
+  // What is wrong, after an access that was not clean.
+  std::string describe(const Access& access, uint32_t address, uint32_t bytes, bool write) const;
+  // The first byte that a warp wrote after its last proxy fence, or -1. `fences(actor, lane)` is the time of that
+  // fence.
+  template <class Fences>
+  int64_t unfenced(uint32_t address, uint32_t bytes, uint32_t first_warp, uint32_t num_warps, Fences&& fences) const {
+    uint32_t last = 0;
+    for (uint32_t g = address / granule_; g < (address + bytes + granule_ - 1) / granule_; ++g) {
+      const uint32_t record = written_[g];
+      if (record == last || time_of(record) < floor_ || actor_of(record) - first_warp >= num_warps) continue;
+      last = record;
+      if (time_of(record) >= fences(actor_of(record), lane_of(record))) return int64_t{g} * granule_;
+    }
+    return -1;
+  }
+
+  // The same for reads by threads; those of products and copies need none.
+  template <class Fences>
+  int64_t unfenced_read(uint32_t address, uint32_t bytes, uint32_t first_warp, uint32_t num_warps,
+                        Fences&& fences) const {
+    const uint32_t first = address / granule_, count = (bytes + granule_ - 1) / granule_;
+    for (uint32_t actor = first_warp; actor < std::min<size_t>(first_warp + num_warps, readers_.size()); ++actor) {
+      if (readers_[actor] == nullptr) continue;
+      for (uint32_t g = first; g < first + count; ++g) {
+        const uint32_t time = readers_[actor]->time[g], lane = readers_[actor]->lane[g];
+        if (time >= floor_ && lane != kByUnits && time >= fences(actor, lane)) return int64_t{g} * granule_;
+      }
+    }
+    return -1;
+  }
+  // The lane that reads by products and copies have.
+  static constexpr uint32_t kByUnits = 0x3e;
+
+ private:
+  static constexpr uint32_t kPending = 0xffff, kMostTime = 0xff00, kAtomic = 0x20u << 16, kBarrierActor = 0x3ff;
+
+  struct Readers {
+    std::vector<uint16_t> time;
+    std::vector<uint8_t> lane;
+  };
+
+  static uint32_t time_of(uint32_t record) { return record & 0xffff; }
+  static uint32_t lane_of(uint32_t record) { return record >> 16 & 0x1f; }
+  static bool is_atomic(uint32_t record) { return record & kAtomic; }
+  static uint32_t actor_of(uint32_t record) { return record >> 22; }
+  static uint32_t now(const Access& access) { return access.known.of(access.actor) + 1; }
+  uint32_t lane_at(const Access& access, uint32_t granule_in_access) const {
+    return access.lane_bytes == 0 ? access.lane : access.lane + granule_in_access * granule_ / access.lane_bytes;
+  }
+  bool own(const Access& access, uint32_t record, uint32_t granule_in_access) const {
+    if (access.atomic && is_atomic(record) && actor_of(record) != kBarrierActor) return time_of(record) != kPending;
+    return actor_of(record) == access.actor && lane_of(record) == lane_at(access, granule_in_access) &&
+           time_of(record) != kPending;
+  }
+  Readers& readers(uint32_t actor);
+
+  // The common case of read(): four granules that one actor wrote at one time. False if it is another case.
+  bool read_four(const Access& access, uint32_t first) {
+    uint64_t records[2];
+    std::memcpy(records, written_.data() + first, sizeof(records));
+    const auto record = static_cast<uint32_t>(records[0]);
+    if (records[0] != records[1] || records[0] >> 32 != record) return false;
+    if (time_of(record) < floor_ || time_of(record) > access.known.of(actor_of(record))) return false;
+    if (access.actor >= readers_.size() || readers_[access.actor] == nullptr) return false;
+    Readers& own = *readers_[access.actor];
+    const uint32_t time = now(access);
+    const uint64_t times = time * 0x0001000100010001u;
+    uint32_t lanes = access.lane * 0x01010101u, lanes_before;
+    uint64_t before;
+    std::memcpy(&before, own.time.data() + first, sizeof(before));
+    std::memcpy(&lanes_before, own.lane.data() + first, sizeof(lanes_before));
+    if (before == times && lanes_before != lanes)
+      lanes = 0xffffffffu;  // several
+    else if (before != times && latest_ < time)
+      latest_ = time;
+    std::memcpy(own.time.data() + first, &times, sizeof(times));
+    std::memcpy(own.lane.data() + first, &lanes, sizeof(lanes));
+    return true;
+  }
+
+  uint32_t granule_ = 4, count_ = 0, floor_ = 1;
+  mutable uint32_t latest_ = 0;
+  std::vector<uint32_t> written_;  // actor, lane, time
+  std::vector<std::unique_ptr<Readers>> readers_;
+};
+
+}  // namespace gradmill::paper::ptx

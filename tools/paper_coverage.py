@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Which kernels and which of their instantiations the tests on a paper GPU have executed.
+
+    PAPER_COVERAGE=coverage.txt make test-paper-all
+    tools/paper_coverage.py coverage.txt [--missing]
+
+One line for each kernel that was not executed in every instantiation; --missing names the instantiations, too. Exit status
+1 if a kernel was never executed at all."""
+import argparse
+import collections
+import re
+import subprocess
+import sys
+
+
+def demangled(names):
+    text = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout
+    return dict(zip(names, text.splitlines()))
+
+
+def kernel_of(name):
+    """The name without namespaces, template arguments and parameters."""
+    name = re.sub(r"\(anonymous namespace\)::", "", name)
+    name = re.sub(r"^void ", "", name)
+    return re.split(r"[<(]", name)[0].removeprefix("gradmill::")
+
+
+def read(paths):
+    there, ran = collections.defaultdict(set), set()
+    for path in paths:
+        for line in open(path, encoding="utf-8"):
+            gpu, what, name = line.split()
+            name = re.sub(r"\d*_GLOBAL__N__[0-9a-f]{8}_\d+_\w+?_cu_[0-9a-f]{8}(_\d+)?", "12_GLOBAL__N_1", name)
+            there[name].add(gpu)
+            if what == "ran":
+                ran.add(name)
+    return there, ran
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", help="what PAPER_COVERAGE named")
+    parser.add_argument("--missing", action="store_true", help="name the instantiations that were not executed")
+    args = parser.parse_args()
+    there, ran = read(args.files)
+    names = demangled(sorted(there))
+    by_kernel = collections.defaultdict(list)
+    for mangled, name in names.items():
+        by_kernel[kernel_of(name)].append((name, mangled in ran))
+    never = 0
+    print("| kernel | instantiations | executed |\n|---|---:|---:|")
+    for kernel, instances in sorted(by_kernel.items()):
+        executed = sum(done for _, done in instances)
+        if executed == len(instances):
+            continue
+        never += executed == 0
+        print(f"| {kernel} | {len(instances)} | {executed} |")
+        for name, done in sorted(instances) if args.missing else []:
+            if not done:
+                print(f"|   {name.replace('|', '')} | | |")
+    total, executed = len(names), sum(name in ran for name in names)
+    print(f"\n{len(by_kernel)} kernels, {never} never executed; {total} instantiations, {total - executed} never executed")
+    sys.exit(never > 0)
+
+
+if __name__ == "__main__":
+    main()
