@@ -28,7 +28,7 @@ size_t gap() {
     const char* const text = std::getenv("PAPER_GAPS");
     return text != nullptr && std::string_view(text) == "off";
   }();
-  return off ? 0 : kAlignment;
+  return off || !computes() ? 0 : kAlignment;
 }
 
 bool is_ours(const void* data) { return in_space(reinterpret_cast<uint64_t>(data), 1); }

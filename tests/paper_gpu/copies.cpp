@@ -25,7 +25,7 @@ size_t hash_of(const void* data, size_t bytes) {
 void move(void* to, const void* from, size_t bytes) {
   std::memcpy(to, from, bytes);
   const auto target = reinterpret_cast<uint64_t>(to), source = reinterpret_cast<uint64_t>(from);
-  if (!in_space(target, bytes)) return;
+  if (!computes() || !in_space(target, bytes)) return;
   if (!Memory::device().holds(from)) return mark_written(to, bytes);
   const uint8_t* const known = state_of(source);
   uint8_t* const state = state_of(target);

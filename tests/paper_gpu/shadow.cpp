@@ -16,6 +16,7 @@ namespace {
 
 // Pages of large ranges are given back instead of being written.
 void set_states(uint64_t address, size_t bytes, uint8_t state) {
+  if (!computes()) return;
   constexpr uint64_t kPage = 4096;
   uint8_t* const begin = state_of(address);
   const auto first = reinterpret_cast<uint64_t>(begin);
@@ -68,6 +69,7 @@ bool all_have(const uint8_t* state, size_t bytes, uint8_t wanted) {
 
 std::string find_bad(uint64_t address, size_t bytes, bool read) {
   if (!in_space(address, bytes)) return fmt::format("{} bytes at {:#x} are not memory of the GPU", bytes, address);
+  if (!computes()) return {};
   uint8_t* const state = state_of(address);
   const uint8_t wanted = read ? kAllocated | kWritten : kAllocated;
   if (all_have(state, bytes, wanted)) return {};
@@ -115,6 +117,7 @@ void mark_allocated(const void* data, size_t bytes, uint8_t state) {
 void mark_released(const void* data, size_t bytes) { set_states(reinterpret_cast<uint64_t>(data), bytes, 0); }
 
 void mark_written(const void* data, size_t bytes) {
+  if (!computes()) return;
   uint8_t* const state = state_of(reinterpret_cast<uint64_t>(data));
   for (size_t i = 0; i < bytes; ++i) state[i] |= kWritten;
 }
