@@ -5,7 +5,7 @@ What is launched comes from tests on GPUs that are only on paper, what a kernel 
 
     cmake --preset cuda-all && cmake --build build-cuda-all --target paper_tests
     for gpu in t4 a100 rtx3090 h200 rtx5090; do for test in ops models nn train adapters; do
-      PAPER_GPU=$gpu PAPER_LAUNCHES=launches.txt build-cuda-all/tests/paper_gpu/${test}_test_on_paper --gtest_filter='*cuda*'
+      PAPER_GPU=$gpu PAPER_GPU_COMPUTES=off PAPER_LAUNCHES=launches.txt build-cuda-all/tests/paper_gpu/${test}_test_on_paper --gtest_filter='*cuda*'
     done; done
     tools/check_launches.py launches.txt build-cuda-all/gradmill
 
