@@ -175,7 +175,7 @@ void warp_ended(Warp& warp) {
   Block& block = *warp.block;
   finish_products(warp, 0);
   for (int lane = 0; lane < kLanes; ++lane) {
-    finish_copies(warp, lane, 0);
+    end_copies(warp, lane);
     end_stores(warp, lane);
   }
   --block.live_warps;

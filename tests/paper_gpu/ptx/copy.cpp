@@ -120,6 +120,13 @@ void arrive_after_copies(Warp& warp, const Instruction& i, uint32_t mask) {
 
 }  // namespace
 
+// What a lane never closed as a group, too.
+void end_copies(Warp& warp, int lane) {
+  if (!warp.has_copies) return;
+  close_group(warp, lane);
+  finish_copies(warp, lane, 0);
+}
+
 void finish_copies(Warp& warp, int lane, size_t left) {
   auto& groups = warp.copy_groups[lane];
   while (groups.size() > left) {

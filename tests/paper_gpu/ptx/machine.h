@@ -190,6 +190,7 @@ inline constexpr uint64_t kSharedWindow = uint64_t{0x0a} << 40, kLocalWindow = u
 
 // Small copies of a lane until only `left` groups are under way.
 void finish_copies(Warp& warp, int lane, size_t left);
+void end_copies(Warp& warp, int lane);
 void finish_stores(Warp& warp, int lane, size_t left, bool only_reads);
 void end_stores(Warp& warp, int lane);
 void finish_products(Warp& warp, size_t left);

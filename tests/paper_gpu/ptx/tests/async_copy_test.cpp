@@ -89,6 +89,15 @@ TEST(AsyncCopy, OfNothing) {
       });
 }
 
+// A block may end without having waited, which is nothing to the blocks after it.
+TEST(AsyncCopy, LeftBehindByABlock) {
+  const std::string body = kPlaces + R"(
+	cp.async.cg.shared.global [%r12], [%rd11], 16;)";
+  const Buffer<uint8_t> in(noise(1024));
+  Buffer<uint8_t> out(1024, false);
+  expect_in_every_order({body, 2}, blocks_of(64, 3), {in, out}, [] {}, [] {});
+}
+
 // Three groups of copies; each is read as soon as it must be there.
 TEST(AsyncCopy, Groups) {
   std::string body = kPlaces;
