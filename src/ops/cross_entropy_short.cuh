@@ -20,8 +20,8 @@ __global__ void __launch_bounds__(kShortThreads) short_rows_kernel(const Problem
   constexpr int kPack = Packed<N>::kSize;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const int64_t thread = int64_t{blockIdx.x} * kShortThreads + threadIdx.x, row = thread / kLanes;
-  if ((thread - threadIdx.x % cuda::kWarpSize) / kLanes >= rows)
-    return;                                     // a warp without a row would read one that is being written
+  // A warp without a row would read one that another warp is writing.
+  if ((thread - threadIdx.x % cuda::kWarpSize) / kLanes >= rows) return;
   const int64_t read_row = min(row, rows - 1);  // lanes without a row take part in the sums of their warp
   N* logits = problem.logits + read_row * problem.stride;
   const int size = problem.size, last_pack = (size - 1) / kPack;

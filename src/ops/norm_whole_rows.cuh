@@ -50,10 +50,10 @@ __global__ void __launch_bounds__(WholeRows::kThreads, WholeRows::kBlocks)
   constexpr int kAhead = 4;  // packs of x that are asked for at once; registers are too few for all
   const int index = static_cast<int>(blockIdx.x * WholeRows::kRows + threadIdx.x / kLanes);
   const bool active = index < args.rows;
-  // Threads without a row read the last one, if a thread of their warp has it: what others write is not there to be
-  // read.
-  if (index / (cuda::kWarpSize / kLanes) * (cuda::kWarpSize / kLanes) >= args.rows) return;
-  const int row = min(index, args.rows - 1);
+  // A warp without a row would read one that another warp is writing.
+  constexpr int kWarpRows = cuda::kWarpSize / kLanes;
+  if (index / kWarpRows * kWarpRows >= args.rows) return;
+  const int row = min(index, args.rows - 1);  // threads without a row read the last one
   const int column = column_of<N, kLanes>(0);
   const N *x = args.x + row * args.x_stride + column, *from = args.delta + row * args.delta_stride + column;
   N* sum = args.sum + row * args.sum_stride + column;

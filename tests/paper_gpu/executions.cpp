@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -34,6 +33,7 @@ ptx::RunOptions options_of_environment() {
   ptx::RunOptions options;
   options.arrival = static_cast<ptx::Arrival>(chosen("PAPER_ARRIVAL", {"late", "early", "shuffled"}));
   options.order = static_cast<ptx::Order>(chosen("PAPER_ORDER", {"ascending", "descending", "shuffled"}));
+  options.counts = std::getenv("PAPER_COUNTS") != nullptr;
   options.checks = chosen("PAPER_CHECKS", {"on", "off"}) == 0;
   if (const char* const seed = std::getenv("PAPER_SEED")) options.seed = static_cast<uint32_t>(std::atoi(seed));
   return options;
@@ -58,6 +58,21 @@ void write_coverage(const char* what, const std::string& kernel) {
   std::fflush(file);
 }
 
+void write_counts(const ptx::Kernel& kernel, const ptx::Launch& launch, const ptx::Counts& counts) {
+  static std::FILE* const file = file_of("PAPER_COUNTS");
+  if (file == nullptr) return;
+  const auto number = [](uint64_t value) { return static_cast<unsigned long long>(value); };
+  std::fprintf(file,
+               "%s %s blocks %llu threads %llu warp_instructions %llu lane_instructions %llu global_accesses %llu "
+               "global_sectors %llu global_bytes_read %llu global_bytes_written %llu shared_accesses %llu "
+               "shared_cycles %llu copied_bytes %llu atomics %llu matrix_flops %llu special_functions %llu\n",
+               gpu().name.data(), kernel.name.c_str(), number(counts.blocks), number(launch.block.count()),
+               number(counts.warp_instructions), number(counts.lane_instructions), number(counts.global_accesses),
+               number(counts.global_sectors), number(counts.global_bytes_read), number(counts.global_bytes_written),
+               number(counts.shared_accesses), number(counts.shared_cycles), number(counts.copied_bytes),
+               number(counts.atomics), number(counts.matrix_flops), number(counts.special_functions));
+}
+
 ExecutionTotals& totals() {
   static ExecutionTotals all;
   return all;
@@ -72,6 +87,7 @@ void execute(const ptx::Kernel& kernel, const ptx::Launch& launch, const std::ve
   ptx::Counts counts;
   const std::string finding = ptx::run(kernel, launch, params, options, &counts);
   if (!finding.empty()) fault(finding);
+  write_counts(kernel, launch, counts);
   ++totals().launches;
   totals().lane_instructions += counts.lane_instructions;
   totals().cpu_seconds += cpu_seconds() - begin;

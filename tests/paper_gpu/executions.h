@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs kernels as the environment asks for, and keeps account of what ran:
-//   PAPER_ARRIVAL=late|early|shuffled   when asynchronous work is done (late)
-//   PAPER_ORDER=ascending|descending|shuffled   of warps and blocks (ascending)
-//   PAPER_SEED=N                        of what is shuffled (1)
-//   PAPER_CHECKS=off                    no checks of races, initialisation and fences
-//   PAPER_COVERAGE=FILE                 appends the names of all kernels, and of those that ran: see
-//   tools/paper_coverage.py PAPER_COUNTS=FILE                   appends what each kernel did, by launch shape
+// Runs kernels as the environment asks for, and keeps account of what ran. docs/paper-gpu.md lists the variables.
 #pragma once
 
 #include <cstddef>

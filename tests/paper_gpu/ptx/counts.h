@@ -19,23 +19,6 @@ struct Counts {
   uint64_t atomics = 0;
   uint64_t matrix_flops = 0;       // of the matrix units
   uint64_t special_functions = 0;  // exponentials, roots and the like, by lane
-
-  void add(const Counts& other) {
-    blocks += other.blocks;
-    warp_instructions += other.warp_instructions;
-    lane_instructions += other.lane_instructions;
-    global_accesses += other.global_accesses;
-    global_bytes_read += other.global_bytes_read;
-    global_bytes_written += other.global_bytes_written;
-    global_sectors += other.global_sectors;
-    shared_accesses += other.shared_accesses;
-    shared_cycles += other.shared_cycles;
-    shared_bytes += other.shared_bytes;
-    copied_bytes += other.copied_bytes;
-    atomics += other.atomics;
-    matrix_flops += other.matrix_flops;
-    special_functions += other.special_functions;
-  }
 };
 
 }  // namespace gradmill::paper::ptx
