@@ -80,7 +80,7 @@ std::string why_unknown(int which, const void* value) {
   }
 }
 
-// Of an fp32 result of FP8 operands the bias is bf16; of an FP8 result it has the type of c.
+// FP8 operands with an fp32 result take a bf16 bias. With an FP8 result the bias has the type of c.
 cudaDataType usual_bias_type(const Layout& a, const Layout& c, const Layout& d) {
   if (is_fp8(a.type) && d.type == CUDA_R_32F) return CUDA_R_16BF;
   return is_fp8(d.type) ? c.type : d.type;

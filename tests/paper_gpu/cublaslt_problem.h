@@ -44,7 +44,7 @@ class Attributes {
   std::map<int, Bytes> values_;
 };
 
-// What stands behind cublasLtMatmulDesc_t.
+// The object that a cublasLtMatmulDesc_t points to.
 struct Operation {
   cublasComputeType_t compute;
   cudaDataType scale_type;

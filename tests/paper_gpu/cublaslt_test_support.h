@@ -116,7 +116,7 @@ class Call {
   }
   void set_bias(const Matrix& bias);
   void set_aux(const Matrix& aux);
-  // Of all four matrices.
+  // The alignment of all four matrices.
   void promise(uint32_t alignment);
 
   // What the library says to it; `workspace_bytes` is what it may use.
