@@ -36,8 +36,8 @@ def same_everywhere(name):
     return re.sub(r"\d+_GLOBAL__N__[0-9a-f]+_(\d+_\w+?_cu)_[0-9a-f]{8}(_\d+)?", r"unnamed_\1_", name)
 
 
-def read_resources(cuobjdump, files):
-    """Registers and shared bytes by (code, kernel)."""
+def read_resources(cuobjdump, files, name=same_everywhere):
+    """Registers and shared bytes by (code, kernel). `name` makes the kernel's name of the compiler's."""
     resources = {}
     for path in files:
         report = subprocess.run([cuobjdump, "-res-usage", path], capture_output=True, text=True, check=True).stdout
@@ -46,7 +46,7 @@ def read_resources(cuobjdump, files):
             if found := re.search(r"arch = (\w+)", line):
                 code = found[1]
             elif found := re.search(r"Function (\S+):", line):
-                kernel = same_everywhere(found[1])
+                kernel = name(found[1])
             elif kernel and (found := re.search(r"REG:(\d+).*SHARED:(\d+)", line)):
                 shared = int(found[2])
                 if code != "sm_75" and shared >= SYSTEM_SHARED:

@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "paper_gpu/memory.h"
+#include "paper_gpu/model/launch_time.h"
+#include "paper_gpu/model/library_time.h"
 #include "paper_gpu/paper_gpu.h"
 #include "paper_gpu/shadow.h"
 #include "paper_gpu/status.h"
@@ -23,6 +25,9 @@ size_t hash_of(const void* data, size_t bytes) {
 
 // With what is known of the bytes: those that nothing has written may be copied, but not used.
 void move(void* to, const void* from, size_t bytes) {
+  const bool on_device = Memory::device().holds(to) && Memory::device().holds(from);
+  if (model::models_time()) take_time(model::copy_seconds(on_device ? 2 * double(bytes) : double(bytes)));
+  if (!computes() && on_device) return;  // nothing has computed what would be copied
   std::memcpy(to, from, bytes);
   const auto target = reinterpret_cast<uint64_t>(to), source = reinterpret_cast<uint64_t>(from);
   if (!computes() || !in_space(target, bytes)) return;
@@ -72,6 +77,7 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, 
 cudaError_t set(void* data, int value, size_t bytes, cudaStream_t stream) {
   expect_inside(data, bytes, Where::device_or_host, "a memset writes");
   return enqueue(stream, [=] {
+    if (model::models_time()) take_time(model::copy_seconds(double(bytes)));
     fill(data, value, bytes);
     mark_written(data, bytes);
   });

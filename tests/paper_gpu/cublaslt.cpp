@@ -10,7 +10,9 @@
 #include <cstring>
 #include <functional>
 
+#include "paper_gpu/cublaslt_duration.h"
 #include "paper_gpu/cublaslt_product.h"
+#include "paper_gpu/model/launch_time.h"
 #include "paper_gpu/paper_gpu.h"
 #include "paper_gpu/streams.h"
 
@@ -233,6 +235,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   // The library looks at no memory: it would say success, and fail later.
   std::function<void()> work;
   if (expect_inside(problem, operands) && computes()) work = [=] { compute(problem, operands); };
+  if (model::models_time()) {
+    work = [compute = std::move(work), seconds = duration_of(problem, operands)] {
+      if (compute) compute();
+      take_time(seconds);
+    };
+  }
   return enqueue(stream, work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 

@@ -8,8 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "paper_gpu/launch_report.h"
+#include "paper_gpu/model/launch_time.h"
 #include "paper_gpu/paper_gpu.h"
 #include "paper_gpu/ptx/counts.h"
+#include "paper_gpu/streams.h"
 
 namespace gradmill::paper {
 namespace {
@@ -33,7 +36,7 @@ ptx::RunOptions options_of_environment() {
   ptx::RunOptions options;
   options.arrival = static_cast<ptx::Arrival>(chosen("PAPER_ARRIVAL", {"late", "early", "shuffled"}));
   options.order = static_cast<ptx::Order>(chosen("PAPER_ORDER", {"ascending", "descending", "shuffled"}));
-  options.counts = std::getenv("PAPER_COUNTS") != nullptr;
+  options.counts = reports_launches() || model::models_time();
   options.checks = chosen("PAPER_CHECKS", {"on", "off"}) == 0;
   if (const char* const seed = std::getenv("PAPER_SEED")) options.seed = static_cast<uint32_t>(std::atoi(seed));
   return options;
@@ -58,21 +61,6 @@ void write_coverage(const char* what, const std::string& kernel) {
   std::fflush(file);
 }
 
-void write_counts(const ptx::Kernel& kernel, const ptx::Launch& launch, const ptx::Counts& counts) {
-  static std::FILE* const file = file_of("PAPER_COUNTS");
-  if (file == nullptr) return;
-  const auto number = [](uint64_t value) { return static_cast<unsigned long long>(value); };
-  std::fprintf(file,
-               "%s %s blocks %llu threads %llu warp_instructions %llu lane_instructions %llu global_accesses %llu "
-               "global_sectors %llu global_bytes_read %llu global_bytes_written %llu shared_accesses %llu "
-               "shared_cycles %llu copied_bytes %llu atomics %llu matrix_flops %llu special_functions %llu\n",
-               gpu().name.data(), kernel.name.c_str(), number(counts.blocks), number(launch.block.count()),
-               number(counts.warp_instructions), number(counts.lane_instructions), number(counts.global_accesses),
-               number(counts.global_sectors), number(counts.global_bytes_read), number(counts.global_bytes_written),
-               number(counts.shared_accesses), number(counts.shared_cycles), number(counts.copied_bytes),
-               number(counts.atomics), number(counts.matrix_flops), number(counts.special_functions));
-}
-
 ExecutionTotals& totals() {
   static ExecutionTotals all;
   return all;
@@ -84,12 +72,14 @@ void execute(const ptx::Kernel& kernel, const ptx::Launch& launch, const std::ve
   static const ptx::RunOptions options = options_of_environment();
   write_coverage("ran", kernel.name);
   const double begin = cpu_seconds();
+  if (!computes()) return take_time(model::sampled_seconds(kernel, launch, params));
   ptx::Counts counts;
+  if (model::models_time()) counts.extents = model::extents_of(params);
   const std::string finding = ptx::run(kernel, launch, params, options, &counts);
   if (!finding.empty()) fault(finding);
-  write_counts(kernel, launch, counts);
+  model::models_time() ? take_time(model::seconds_of(kernel, launch, counts)) : report_launch(kernel, launch, counts);
   ++totals().launches;
-  totals().lane_instructions += counts.lane_instructions;
+  totals().lane_instructions += counts.issued.lane_instructions;
   totals().cpu_seconds += cpu_seconds() - begin;
 }
 

@@ -14,6 +14,7 @@
 
 #include "paper_gpu/executions.h"
 #include "paper_gpu/fat_binary.h"
+#include "paper_gpu/model/launch_time.h"
 #include "paper_gpu/paper_gpu.h"
 #include "paper_gpu/ptx/kernel.h"
 #include "paper_gpu/status.h"
@@ -43,6 +44,9 @@ Kernels& kernels() {
   static Kernels all;
   return all;
 }
+
+// Kernels run, all of their blocks or a sample of them.
+bool executes() { return computes() || model::models_time(); }
 
 std::string describe(dim3 size) { return fmt::format("{} x {} x {}", size.x, size.y, size.z); }
 
@@ -128,7 +132,7 @@ extern "C" {
 void** __cudaRegisterFatBinary(void* wrapper) {
   auto** const handle = new void*;
   try {
-    *handle = computes() ? load_ptx(wrapper, gpu().compute_capability) : nullptr;
+    *handle = executes() ? load_ptx(wrapper, gpu().compute_capability) : nullptr;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "paper GPU: %s\n", error.what());
     std::_Exit(2);
@@ -180,7 +184,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* st
   write_down(kernel, *config);
   const ptx::Kernel* code = nullptr;
   try {
-    if (computes()) code = &kernel.code();
+    if (executes()) code = &kernel.code();
   } catch (const std::exception& error) {
     return refuse(fmt::format("{}: {}", ptx::readable_name(kernel.name), error.what()), cudaErrorInvalidDeviceFunction);
   }

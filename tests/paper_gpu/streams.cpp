@@ -3,12 +3,16 @@
 // memory that is written again before its copy was waited for, or read before it has come, shows.
 #include "paper_gpu/streams.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "paper_gpu/model/launch_time.h"
+#include "paper_gpu/model/parameters.h"
 #include "paper_gpu/paper_gpu.h"
 #include "paper_gpu/status.h"
 
@@ -24,9 +28,14 @@ struct Graph {
 using namespace gradmill::paper;
 
 struct CUstream_st {
+  struct Pending {
+    std::function<void()> work;
+    double not_before;  // seconds: when the host enqueued it
+  };
   std::unique_ptr<Graph> capturing;
-  std::deque<std::function<void()>> pending;
+  std::deque<Pending> pending;
   size_t num_done = 0;
+  double clock = 0;  // seconds
 
   size_t num_enqueued() const { return num_done + pending.size(); }
 };
@@ -35,6 +44,10 @@ struct CUgraphExec_st : Graph {};
 
 namespace gradmill::paper {
 namespace {
+
+// Whose work is being done, if any is.
+cudaStream_t working_stream = nullptr;
+double host_clock = 0;  // seconds
 
 // A point in a stream: all that was enqueued before it.
 struct Place {
@@ -51,19 +64,24 @@ void finish(const Place& place) {
   if (!live_streams().contains(place.stream)) return;  // who destroys a stream waits for it
   CUstream_st& stream = *place.stream;
   while (stream.num_done < place.end) {
-    const std::function<void()> work = std::move(stream.pending.front());
+    const CUstream_st::Pending next = std::move(stream.pending.front());
     stream.pending.pop_front();
     ++stream.num_done;
-    if (work) work();
+    stream.clock = std::max(stream.clock, next.not_before);
+    const cudaStream_t before = std::exchange(working_stream, place.stream);
+    if (next.work) next.work();
+    working_stream = before;
   }
 }
+
+void host_waits_until(double seconds) { host_clock = std::max(host_clock, seconds); }
 
 Place end_of(cudaStream_t stream) { return {stream, stream->num_enqueued()}; }
 
 // Where kernels were launched last, or a capture has begun.
 cudaStream_t last_stream = nullptr;
 std::atomic<size_t> num_nodes = 0;
-constexpr double kMillisecondsEach = 0.01;
+constexpr double kSecondsEach = 1e-5;  // where times are not modelled
 
 }  // namespace
 
@@ -77,7 +95,7 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   }
   ++num_nodes;
   if (stream != nullptr) {
-    stream->pending.push_back(std::move(work));
+    stream->pending.push_back({std::move(work), host_clock});
   } else if (work) {
     work();
   }
@@ -95,15 +113,21 @@ void enqueue_in_order(std::function<void()> work) {
   }
 }
 
+void take_time(double seconds) { (working_stream != nullptr ? working_stream->clock : host_clock) += seconds; }
+double host_seconds() { return host_clock; }
+
 void finish_all() {
-  for (const cudaStream_t stream : live_streams()) finish(end_of(stream));
+  for (const cudaStream_t stream : live_streams()) {
+    finish(end_of(stream));
+    host_waits_until(stream->clock);
+  }
 }
 
 }  // namespace gradmill::paper
 
 struct CUevent_st {
   Place place;
-  double at = 0;  // milliseconds
+  std::shared_ptr<double> at = std::make_shared<double>(0);  // seconds; of the last record
   bool in_capture = false;
 };
 
@@ -127,6 +151,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     return refuse("the host waits for a stream that is being captured", cudaErrorStreamCaptureUnsupported);
   }
   finish(end_of(stream));
+  host_waits_until(stream->clock);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
@@ -137,7 +162,10 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return remember(stream->pending.empty() ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  return enqueue(stream, [place = event->place] { finish(place); });
+  return enqueue(stream, [place = event->place, at = event->at] {
+    finish(place);
+    if (working_stream != nullptr) working_stream->clock = std::max(working_stream->clock, *at);
+  });
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   return enqueue(stream, [=] { function(data); });
@@ -155,18 +183,27 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->in_capture = is_captured(stream);
+  event->at = std::make_shared<double>(kSecondsEach * double(num_nodes));
+  if (model::models_time() && !event->in_capture) {
+    enqueue(stream, [stream, at = event->at] {
+      take_time(model::kEventSeconds);
+      *at = stream->clock;
+    });
+  }
   event->place = end_of(stream);
-  event->at = kMillisecondsEach * double(num_nodes);
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (refusals().waits) return remember(cudaErrorLaunchFailure);
   if (event->in_capture) return refuse("the host waits for an event of a graph", cudaErrorCapturedEvent);
   finish(event->place);
+  if (model::models_time()) host_waits_until(*event->at);
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  *milliseconds = static_cast<float>(end->at - start->at + kMillisecondsEach);
+  constexpr double kMillisecondsASecond = 1e3;
+  const double seconds = *end->at - *start->at + (model::models_time() ? 0 : kSecondsEach);
+  *milliseconds = static_cast<float>(seconds * kMillisecondsASecond);
   return cudaSuccess;
 }
 

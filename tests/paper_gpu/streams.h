@@ -16,6 +16,10 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 void keep_order(cudaStream_t stream);
 void enqueue_in_order(std::function<void()> work);
 bool is_captured(cudaStream_t stream);
+// Where times are modelled each stream has a clock, and the host another: the host's work takes no time, but what it
+// waits for does. The work that is being done takes so long.
+void take_time(double seconds);
+double host_seconds();
 // All that was enqueued anywhere is done.
 void finish_all();
 

@@ -7,9 +7,11 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "paper_gpu/cudnn/duration.h"
 #include "paper_gpu/cudnn/execute.h"
 #include "paper_gpu/cudnn/kernels.h"
 #include "paper_gpu/cudnn/limits.h"
+#include "paper_gpu/model/launch_time.h"
 #include "paper_gpu/paper_gpu.h"
 #include "paper_gpu/streams.h"
 
@@ -165,6 +167,12 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   }
   std::function<void()> work;
   if (computes()) work = Execution(graph, where);
+  if (model::models_time()) {
+    work = [compute = std::move(work), seconds = duration_of(*graph)] {
+      if (compute) compute();
+      take_time(seconds);
+    };
+  }
   return enqueue(handle->stream, std::move(work)) == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 

@@ -139,8 +139,15 @@ void pass_on(Warp& warp, const Instruction& i, uint64_t address) {
 
 template <class T, class F>
 void atomic(Warp& warp, const Instruction& i, uint32_t mask) {
-  if (Counts* const counts = grid_of(warp).counts) counts->atomics += uint64_t(std::popcount(mask));
   const bool wide = i.flags & kWideAddress;
+  if (Counts* const counts = grid_of(warp).counts) {
+    counts->atomics += uint64_t(std::popcount(mask));
+    uint64_t addresses[kLanes];
+    for (int lane = 0; lane < kLanes; ++lane) {
+      addresses[lane] = (wide ? warp.at<uint64_t>(i.a)[lane] : warp.at<uint32_t>(i.a)[lane]) + uint64_t(i.offset);
+    }
+    count_traffic_now(warp, static_cast<Space>(i.kind), addresses, mask, sizeof(T), true);
+  }
   const auto* const b = warp.at<SlotOf<T>>(i.b);
   const auto* const c = i.c == kNoSlot ? b : warp.at<SlotOf<T>>(i.c);
   auto* const d = i.d == kNoSlot ? nullptr : warp.at<SlotOf<T>>(i.d);

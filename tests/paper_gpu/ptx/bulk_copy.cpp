@@ -116,7 +116,9 @@ void load_tile(Warp& warp, const Instruction& i, uint32_t mask) {
     if (blocks >> warp.block->cluster->blocks.size() != 0)
       fail(warp, 1u << lane, "a tile goes to blocks that the cluster does not have");
     for_each_chunk(map, corner, [&](uint32_t, uint32_t, uint64_t from, uint32_t inside) {
-      if (inside != 0) global_to_read(warp, from, inside, lane);
+      if (inside == 0) return;
+      global_to_read(warp, from, inside, lane);
+      count_copied(warp, from, inside, false);
     });
     for (const auto& block : warp.block->cluster->blocks) {
       if (!(blocks >> block->rank & 1)) continue;
@@ -146,6 +148,7 @@ void load_bytes(Warp& warp, const Instruction& i, uint32_t mask) {
     }
     const Target target{&block_at(warp, to, lane), to, barrier};
     global_to_read(warp, from, bytes, lane);
+    count_copied(warp, from, bytes, false);
     reserve(warp, target, bytes, lane, barrier_of(warp, target, lane));
     start_copy(warp, *target.block, [target, from, bytes] {
       std::memcpy(target.block->shared + target.at, reinterpret_cast<const void*>(from), bytes);
@@ -184,7 +187,9 @@ void store_tile(Warp& warp, const Instruction& i, uint32_t mask) {
     if (from % 128 != 0) fail(warp, 1u << lane, fmt::format("a tile's place {:#x} is not aligned to 128 bytes", from));
     shared_at(warp, from, map.box_bytes(), lane);
     for_each_chunk(map, corner, [&](uint32_t, uint32_t, uint64_t to, uint32_t inside) {
-      if (inside != 0) global_to_write(warp, to, inside, lane);
+      if (inside == 0) return;
+      global_to_write(warp, to, inside, lane);
+      count_copied(warp, to, inside, true);
     });
     const auto writes_to = [map, corner](uint64_t address, uint32_t bytes) {
       bool found = false;
@@ -221,6 +226,7 @@ void store_bytes(Warp& warp, const Instruction& i, uint32_t mask) {
     }
     shared_at(warp, from, bytes, lane);
     global_to_write(warp, to, bytes, lane);
+    count_copied(warp, to, bytes, true);
     const auto writes_to = [to, bytes](uint64_t address, uint32_t count) {
       return to < address + count && address < to + bytes;
     };

@@ -5,11 +5,11 @@
 #include <cstring>
 
 #include "paper_gpu/ptx/access.h"
-#include "paper_gpu/ptx/counts.h"
 #include "paper_gpu/ptx/decode.h"
 #include "paper_gpu/ptx/lanes.h"
 #include "paper_gpu/shadow.h"
 #include "paper_gpu/ptx/mbarrier.h"
+#include "paper_gpu/ptx/traffic.h"
 
 namespace gradmill::paper::ptx {
 namespace {
@@ -54,7 +54,10 @@ void copy_async(Warp& warp, const Instruction& i, uint32_t mask) {
     }
     if (checks(warp)) warp.block->shadow.note_pending(access_of(warp, lane), at, bytes);
     warp.open_copies[lane].push_back(copy);
-    if (Counts* const counts = grid_of(warp).counts) counts->copied_bytes += bytes;
+    if (Counts* const counts = grid_of(warp).counts) {
+      counts->copied_bytes += bytes;
+      count_extent(*counts, source, filled, false);
+    }
   });
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "paper_gpu/ptx/units.h"
+
 namespace gradmill::paper::ptx {
 
 class Module;
@@ -39,6 +41,7 @@ inline constexpr Slot kNoSlot = 0xfffffffeu;
 struct Instruction {
   Handler run = nullptr;
   Flow flow = Flow::plain;
+  Unit unit = Unit::integer;
   bool guard_negated = false;
   bool of_products = false;     // a warpgroup's product or what belongs to it
   bool writes_operand = false;  // a register that products use, too

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "paper_gpu/ptx/clocks.h"
+#include "paper_gpu/ptx/counts.h"
 #include "paper_gpu/ptx/kernel.h"
 #include "paper_gpu/ptx/run.h"
 #include "paper_gpu/ptx/shared_shadow.h"
@@ -60,6 +61,8 @@ struct BulkStore {
 };
 
 struct Warp {
+  static constexpr uint32_t kNothing = UINT32_MAX;
+
   Block* block = nullptr;
   uint32_t index = 0;      // in the block
   uint32_t actor = 0;      // in the cluster
@@ -74,7 +77,10 @@ struct Warp {
   bool in_cluster_barrier = false;
   uint32_t cluster_phase = 0;
   const Instruction* current = nullptr;
-  uint64_t instructions = 0, lane_instructions = 0;
+  Issued issued;
+  Issued before_turn;         // of a turn that begins just after what was not there yet
+  uint32_t asked = kNothing;  // where it last found that what it waits for is not there
+  bool asks_again = false;    // this turn began there
 
   std::vector<SmallCopy> open_copies[kLanes];
   std::deque<std::vector<SmallCopy>> copy_groups[kLanes];

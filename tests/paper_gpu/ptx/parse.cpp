@@ -255,6 +255,7 @@ class Parser : public Names {
     i.file = s.file;
     i.line = s.line;
     i.guard_negated = s.guard_negated;
+    i.unit = unit_of(s);
     if (!s.guard.empty()) i.guard = predicate(s.guard);
     const auto index = static_cast<uint32_t>(kernel_.code.size());
     const std::string_view base = s.parts[0];

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -54,6 +55,7 @@ void start_warp(Warp& warp, uint32_t threads, uint32_t num_actors) {
   warp.live = left >= kLanes ? kAllLanes : (1u << left) - 1;
   warp.groups.assign(1, {0, warp.live, false});
   warp.waits = warp.polls = warp.in_cluster_barrier = false;
+  warp.asked = Warp::kNothing;
   for (const auto& [special, slot] : kernel.specials) {
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
       const uint64_t value = special_value(special, *warp.block, warp, lane);
@@ -142,13 +144,23 @@ class ClusterRun {
     }
     while (finish_copy()) {
     }
+    ++num_run_;
+  }
+
+  // Lane instructions that took as long as what was done so far.
+  uint64_t work() const {
+    constexpr uint64_t kFlopsALaneInstruction = 16;
+    Counts counts;
+    count(counts);
+    const uint64_t flops = grid_.counts != nullptr ? grid_.counts->matrix_flops : 0;
+    return counts.issued.lane_instructions + flops / kFlopsALaneInstruction;
   }
 
   void count(Counts& counts) const {
+    counts.blocks += num_run_ * cluster_.blocks.size();
     for (const auto& block : cluster_.blocks) {
       for (const Warp& warp : block->warps) {
-        counts.warp_instructions += warp.instructions;
-        counts.lane_instructions += warp.lane_instructions;
+        counts.issued += warp.issued;
       }
     }
   }
@@ -198,7 +210,47 @@ class ClusterRun {
   Grid& grid_;
   Cluster cluster_;
   std::vector<Warp*> order_;
+  uint64_t num_run_ = 0;
 };
+
+void run_all(Grid& grid, ClusterRun& cluster) {
+  std::vector<uint64_t> order(grid.launch.grid.count() / grid.launch.cluster);
+  std::iota(order.begin(), order.end(), uint64_t{0});
+  if (grid.options.order == Order::descending) std::reverse(order.begin(), order.end());
+  if (grid.options.order == Order::shuffled) std::shuffle(order.begin(), order.end(), grid.random);
+  for (const uint64_t n : order) cluster.run(n * grid.launch.cluster);
+}
+
+// Numbers of clusters: the first, the last, and then by a sequence of little discrepancy in two dimensions, so that
+// wherever it ends blocks are spread evenly along the grid's x and along the rest of it.
+std::vector<uint64_t> spread_over(const Launch& launch, uint64_t most) {
+  constexpr double kStepX = 0.7548776662466927, kStepRest = 0.5698402909980532;
+  const uint64_t width = launch.grid.x / launch.cluster, rest = uint64_t{launch.grid.y} * launch.grid.z;
+  std::vector<uint64_t> order;
+  const auto add = [&](uint64_t n) {
+    if (std::find(order.begin(), order.end(), n) == order.end()) order.push_back(n);
+  };
+  const auto part = [](double share, uint64_t of) {
+    return static_cast<uint64_t>((share - std::floor(share)) * double(of));
+  };
+  add(0);
+  add(width * rest - 1);
+  for (uint64_t n = 1; n <= 4 * most && order.size() < most; ++n) {
+    add(part(double(n) * kStepRest, rest) * width + part(double(n) * kStepX, width));
+  }
+  return order;
+}
+
+void run_some(Grid& grid, ClusterRun& cluster) {
+  constexpr uint64_t kMost = 64;
+  const Sample& sample = grid.options.sample;
+  uint64_t done = 0;
+  for (const uint64_t n : spread_over(grid.launch, kMost)) {
+    if (done >= sample.least_clusters && cluster.work() >= sample.enough_lane_instructions) return;
+    cluster.run(n * grid.launch.cluster);
+    ++done;
+  }
+}
 
 std::string why_not(const Kernel& kernel, const Launch& launch) {
   if (kernel.max_threads != 0 && launch.block.count() > kernel.max_threads) {
@@ -223,20 +275,13 @@ std::string run(const Kernel& kernel, const Launch& launch, std::span<const std:
   grid.random.seed(options.seed);
   grid.launch_number = next_launch();
   ClusterRun cluster(grid);
-  std::vector<uint64_t> order(launch.grid.count() / launch.cluster);
-  std::iota(order.begin(), order.end(), uint64_t{0});
-  if (options.order == Order::descending) std::reverse(order.begin(), order.end());
-  if (options.order == Order::shuffled) std::shuffle(order.begin(), order.end(), grid.random);
   std::string finding;
   try {
-    for (const uint64_t n : order) cluster.run(n * launch.cluster);
+    options.sample.least_clusters != 0 ? run_some(grid, cluster) : run_all(grid, cluster);
   } catch (const Finding& found) {
     finding = found.text;
   }
-  if (counts != nullptr) {
-    counts->blocks += launch.grid.count();
-    cluster.count(*counts);
-  }
+  if (counts != nullptr) cluster.count(*counts);
   return finding;
 }
 

@@ -26,12 +26,19 @@ struct Launch {
 enum class Arrival : uint8_t { late, early, shuffled };
 enum class Order : uint8_t { ascending, descending, shuffled };
 
+// Some of a launch's clusters of blocks, spread over the grid, instead of all. Clusters are run whole.
+struct Sample {
+  uint64_t least_clusters = 0;            // 0: all run
+  uint64_t enough_lane_instructions = 0;  // then no more clusters than these run; products count by their FLOPs
+};
+
 struct RunOptions {
   Arrival arrival = Arrival::late;
   Order order = Order::ascending;
   uint32_t seed = 1;    // of what is shuffled
   bool counts = false;  // what memory and the matrix units do; instructions are always counted
   bool checks = true;   // races, initialisation, fences; extents and alignment are always checked
+  Sample sample = {};
 };
 
 struct Counts;

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
-#include "paper_gpu/ptx/counts.h"
 #include "paper_gpu/ptx/lanes.h"
 
 namespace gradmill::paper::ptx {
@@ -13,23 +11,25 @@ namespace {
 
 constexpr uint64_t kSectorBytes = 32, kBankBytes = 4, kBanks = 32, kCycleBytes = kBankBytes * kBanks;
 
-uint64_t sectors(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
+// Lanes are at most 32 bytes wide and aligned to them, so that each lies in one sector.
+void count_sectors(Counts& counts, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool write) {
   std::array<uint64_t, kLanes> seen;
   size_t count = 0;
   for_each_lane(mask, [&](int lane) {
-    for (uint64_t at = addresses[lane] / kSectorBytes; at <= (addresses[lane] + bytes - 1) / kSectorBytes; ++at) {
-      if (count < seen.size() && std::find(seen.begin(), seen.begin() + count, at) == seen.begin() + count) {
-        seen[count++] = at;
-      }
-    }
+    const uint64_t sector = addresses[lane] / kSectorBytes;
+    if (count > 0 && seen[count - 1] == sector) return;
+    if (std::find(seen.begin(), seen.begin() + count, sector) != seen.begin() + count) return;
+    seen[count++] = sector;
+    count_extent(counts, addresses[lane], kSectorBytes, write);
   });
-  return count;
+  counts.global_sectors += count;
+  (write ? counts.global_bytes_written : counts.global_bytes_read) +=
+      static_cast<uint64_t>(std::popcount(mask)) * bytes;
 }
 
 // Lanes are served in groups that have 128 bytes together; words of one bank take one turn each, but for the same word.
-uint64_t bank_cycles(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
+void count_banks(Counts& counts, const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   const int group = static_cast<int>(std::max<uint64_t>(1, std::min<uint64_t>(kLanes, kCycleBytes / bytes)));
-  uint64_t cycles = 0;
   for (int first = 0; first < kLanes; first += group) {
     std::array<std::array<uint64_t, kLanes>, kBanks> words;
     std::array<size_t, kBanks> count{};
@@ -41,16 +41,29 @@ uint64_t bank_cycles(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
         if (std::find(bank.begin(), bank.begin() + used, word) == bank.begin() + used) bank[used++] = word;
       }
     }
-    cycles += *std::max_element(count.begin(), count.end());
+    const size_t cycles = *std::max_element(count.begin(), count.end());
+    counts.shared_cycles += cycles;
+    counts.shared_least += cycles != 0;
   }
-  return cycles;
 }
 
 }  // namespace
 
+void count_extent(Counts& counts, uint64_t address, uint64_t bytes, bool write) {
+  if (bytes == 0) return;
+  const auto above = std::upper_bound(counts.extents.begin(), counts.extents.end(), address,
+                                      [](uint64_t at, const Extent& extent) { return at < extent.base; });
+  if (above == counts.extents.begin()) return;
+  Extent& extent = *std::prev(above);
+  uint64_t& low = write ? extent.written_low : extent.read_low;
+  uint64_t& high = write ? extent.written_high : extent.read_high;
+  (write ? extent.bytes_written : extent.bytes_read) += bytes;
+  low = std::min(low, address);
+  high = std::max(high, address + bytes);
+}
+
 void count_traffic_now(Warp& warp, Space space, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool write) {
   Counts& counts = *grid_of(warp).counts;
-  const auto lanes = static_cast<uint64_t>(std::popcount(mask));
   if (space == Space::generic) {
     const uint64_t first = addresses[std::countr_zero(mask)];
     space = first >= kSharedWindow && first < kSharedWindow + kWindowBytes ? Space::shared
@@ -59,12 +72,11 @@ void count_traffic_now(Warp& warp, Space space, const uint64_t* addresses, uint3
   }
   if (space == Space::global) {
     ++counts.global_accesses;
-    (write ? counts.global_bytes_written : counts.global_bytes_read) += lanes * bytes;
-    counts.global_sectors += sectors(addresses, mask, bytes);
+    count_sectors(counts, addresses, mask, bytes, write);
   } else if (space == Space::shared || space == Space::cluster) {
     ++counts.shared_accesses;
-    counts.shared_bytes += lanes * bytes;
-    counts.shared_cycles += bank_cycles(addresses, mask, bytes);
+    counts.shared_bytes += static_cast<uint64_t>(std::popcount(mask)) * bytes;
+    count_banks(counts, addresses, mask, bytes);
   }
 }
 

@@ -2,6 +2,7 @@
 // Counts what an access costs: sectors of global memory, and how often shared memory's banks must be asked.
 #pragma once
 
+#include "paper_gpu/ptx/counts.h"
 #include "paper_gpu/ptx/machine.h"
 #include "paper_gpu/ptx/syntax.h"
 
@@ -12,6 +13,13 @@ void count_traffic_now(Warp& warp, Space space, const uint64_t* addresses, uint3
 inline void count_traffic(Warp& warp, Space space, const uint64_t* addresses, uint32_t mask, uint32_t bytes,
                           bool write) {
   if (grid_of(warp).counts != nullptr) count_traffic_now(warp, space, addresses, mask, bytes, write);
+}
+
+// Global memory that was read or written, added to the extent it lies in.
+void count_extent(Counts& counts, uint64_t address, uint64_t bytes, bool write);
+// The same for what a copy reads from global memory or writes there.
+inline void count_copied(Warp& warp, uint64_t address, uint64_t bytes, bool write) {
+  if (Counts* const counts = grid_of(warp).counts) count_extent(*counts, address, bytes, write);
 }
 
 // By names in instructions.

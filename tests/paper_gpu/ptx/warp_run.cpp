@@ -83,6 +83,24 @@ bool run_collective(Warp& warp, const Instruction& i, uint32_t taking) {
 
 enum class Next { same_group, choose_again, leave };
 
+void count(Warp& warp, const Instruction& i, uint32_t taking) {
+  ++warp.issued.warp_instructions;
+  ++warp.issued.by_unit[static_cast<size_t>(i.unit)];
+  warp.issued.lane_instructions += static_cast<uint64_t>(std::popcount(taking));
+}
+void take_back(Warp& warp, const Instruction& i, uint32_t taking) {
+  --warp.issued.warp_instructions;
+  --warp.issued.by_unit[static_cast<size_t>(i.unit)];
+  warp.issued.lane_instructions -= static_cast<uint64_t>(std::popcount(taking));
+}
+
+// Asks for what may not be there yet. What the loop issued since it last asked in vain is not counted.
+void ask(Warp& warp, const Instruction& i, uint32_t pc, uint32_t taking) {
+  if (warp.asks_again && warp.asked == pc) warp.issued = warp.before_turn;
+  i.run(warp, i, taking);
+  warp.asked = warp.polls ? pc : Warp::kNothing;
+}
+
 // Everything but plain instructions and branches.
 Next run_special(Warp& warp, const Instruction& i, size_t group, uint32_t& pc, uint32_t taking) {
   LaneGroup& own = warp.groups[group];
@@ -96,7 +114,7 @@ Next run_special(Warp& warp, const Instruction& i, size_t group, uint32_t& pc, u
     return Next::choose_again;
   }
   if (i.flow == Flow::poll) {
-    if (taking != 0) i.run(warp, i, taking);
+    if (taking != 0) ask(warp, i, pc, taking);
     ++pc;
     if (!warp.polls) return Next::same_group;
     own.pc = pc;
@@ -108,7 +126,7 @@ Next run_special(Warp& warp, const Instruction& i, size_t group, uint32_t& pc, u
   }
   const bool collective = i.flow == Flow::collective;
   if (collective ? !run_collective(warp, i, taking) : taking != warp.live) {
-    --warp.instructions;
+    take_back(warp, i, taking);
     own.pc = pc;
     own.blocked = true;
     return Next::choose_again;
@@ -122,6 +140,7 @@ Next run_special(Warp& warp, const Instruction& i, size_t group, uint32_t& pc, u
     ++pc;
     return Next::same_group;
   }
+  if (warp.polls) take_back(warp, i, taking);
   own.pc = warp.polls ? pc : pc + 1;  // a barrier that is asked again, or one that wakes the warp
   return Next::leave;
 }
@@ -130,11 +149,13 @@ Next run_special(Warp& warp, const Instruction& i, size_t group, uint32_t& pc, u
 
 void run_warp(Warp& warp) {
   const Instruction* const code = grid_of(warp).kernel.code.data();
-  const uint64_t last = warp.instructions + kTurn;
-  while (!warp.groups.empty() && warp.instructions < last) {
+  const uint64_t last = warp.issued.warp_instructions + kTurn;
+  while (!warp.groups.empty() && warp.issued.warp_instructions < last) {
     const auto [group, limit] = choose(warp, code);
     uint32_t pc = warp.groups[group].pc;
     const uint32_t mask = warp.groups[group].mask;
+    warp.asks_again = warp.asked != Warp::kNothing && pc == warp.asked + 1;
+    if (warp.asks_again) warp.before_turn = warp.issued;
     for (;;) {
       if (pc == limit) {
         warp.groups[group].pc = pc;
@@ -143,8 +164,7 @@ void run_warp(Warp& warp) {
       const Instruction& i = code[pc];
       uint32_t taking = mask;
       if (i.guard != kNoSlot) taking &= predicate_of(warp, i.guard, i.guard_negated);
-      ++warp.instructions;
-      warp.lane_instructions += static_cast<uint64_t>(std::popcount(taking));
+      count(warp, i, taking);
       if (!i.of_operands.empty() && taking != 0) check_products(warp, i, taking);
       if (i.flow == Flow::plain) {
         warp.current = &i;
@@ -160,7 +180,7 @@ void run_warp(Warp& warp) {
         if (taking == mask) {
           const bool back = i.target <= pc;
           pc = i.target;
-          if (warp.groups.size() == 1 && (!back || warp.instructions < last)) continue;
+          if (warp.groups.size() == 1 && (!back || warp.issued.warp_instructions < last)) continue;
           warp.groups[group].pc = pc;
           break;
         }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "paper_gpu/model/library_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "paper_gpu/model/kernel_time.h"
+#include "paper_gpu/model/parameters.h"
+#include "paper_gpu/model/rates.h"
+
+namespace gradmill::paper::model {
+namespace {
+
+// The tile that a multiprocessor computes at a time. Where there are fewer tiles than multiprocessors the library
+// takes smaller ones, or splits k: then all are busy.
+constexpr double kTileRows = 128, kTileCols = 256;
+
+double share_of_rounds(const Product& product) {
+  const double tiles = std::ceil(product.m / kTileRows) * std::ceil(product.n / kTileCols) * product.count;
+  const double rounds = tiles / rates().num_units;
+  return rounds <= 1 ? 1 : rounds / std::ceil(rounds);
+}
+
+}  // namespace
+
+double product_seconds(const Product& product) {
+  const double flops = 2 * product.m * product.n * product.k * product.count;
+  const double matrix = flops / (kMatrixShare * matrix_flops(product.bits, product.tf32) * share_of_rounds(product));
+  const double memory = product.bytes / (kBandwidthShare * rates().bandwidth);
+  return kLaunchSeconds + overlapped({matrix, memory});
+}
+
+double attention_seconds(double flops, double bytes) {
+  constexpr double kShare = 0.6;  // of the rate of large products
+  const double matrix = flops / (kShare * kMatrixShare * matrix_flops(16));
+  return kLaunchSeconds + overlapped({matrix, bytes / (kBandwidthShare * rates().bandwidth)});
+}
+
+double copy_seconds(double bytes_moved) { return kLaunchSeconds + bytes_moved / (kBandwidthShare * rates().bandwidth); }
+
+}  // namespace gradmill::paper::model

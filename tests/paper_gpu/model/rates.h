@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the paper GPU could do at best, by its data sheet.
+#pragma once
+
+#include <cstdint>
+
+namespace gradmill::paper::model {
+
+struct Rates {
+  double num_units = 1;
+  double clock = 1;      // cycles/s
+  double bandwidth = 1;  // bytes/s of device memory
+  // A multiprocessor in a cycle:
+  double issue = 4;                             // instructions of warps
+  double integer = 64, fp32 = 128, half = 128;  // lanes
+  double special = 16, convert = 64, exchange = 32, fp64 = 2;
+  double shared = 1;         // accesses of 128 bytes
+  double l1_bytes = 128;     // of global memory, from its own cache
+  double l2_bytes = 64;      // from the cache that all share
+  double half_flops = 1024;  // of matrix units, fp16 and bf16 with fp32 sums
+};
+
+const Rates& rates();  // of the GPU that PAPER_GPU names
+
+// FLOP/s of its matrix units for operands of so many bits, or of its fp32 units for those of 32 that are not tf32.
+double matrix_flops(uint32_t bits, bool tf32 = false);
+
+}  // namespace gradmill::paper::model
