@@ -3,6 +3,10 @@
 # gpu_check.sh FOLDER [OUT]: the GPU tests of FOLDER/tests (a build folder, or one made by `make dist TESTS=on`), a line
 # each; logs go to OUT. SANITIZE=on runs the ops under compute-sanitizer instead: memcheck, and racecheck and initcheck on
 # our own kernels, all at the same time.
+# With FOLDER/paper (tools/make_dist.sh PAPER=...) the op tests also run on the paper GPU, on all cores, and what they
+# write is compared: tools/compare_dumps.py. COMPARE=only does nothing else. LONG=off leaves out the tests of large
+# shapes, minutes each on paper; FILTER=... takes those of a filter of GoogleTest's. PAPER_GPU names the GPU where its
+# compute capability does not tell.
 set -uo pipefail
 folder=$1
 out=${2:-.}
@@ -38,7 +42,54 @@ check() {  # name of the log, test
   grep -E '^\[  FAILED' "$out/$1.txt" | sort -u | head -20
 }
 
+# The paper GPU of this compute capability.
+paper_gpu() {
+  case $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1) in
+    7.5) echo t4 ;;
+    8.0) echo a100 ;;
+    8.6) echo rtx3090 ;;
+    8.9) echo rtx4080 ;;
+    9.0) echo h200 ;;
+    10.0) echo b200 ;;
+    12.0) echo rtx5090 ;;
+    *) echo "there is no paper GPU like this one: set PAPER_GPU" >&2; return 1 ;;
+  esac
+}
+
+# The op tests on hardware and on paper, and what differs.
+compare() {
+  local filter=${FILTER:-*cuda*} cores dumps="$out/dumps" code=0
+  if [ "${LONG:-on}" = off ]; then
+    filter="$filter$([[ $filter == *-* ]] && echo : || echo -)*Large*"
+    echo "compared without tests of large shapes (LONG=off)"
+  fi
+  export PAPER_GPU=${PAPER_GPU:-$(paper_gpu)} PAPER_CHECKS=${PAPER_CHECKS:-off}
+  [ -n "$PAPER_GPU" ] || return 1
+  cores=$(nproc)
+  rm -rf "$dumps" && mkdir -p "$dumps/hardware" "$dumps/paper" || return 1
+  GRADMILL_TEST_DUMP="$dumps/hardware/ops" "$folder/tests/ops_test" --gtest_filter="$filter" --gtest_brief=1 \
+    >"$out/compared_on_hardware.txt" 2>&1 || code=1
+  summary "ops_test, compared" "$out/compared_on_hardware.txt"
+  # Several parts for each core, since some tests are long.
+  export GTEST_TOTAL_SHARDS=$((cores * 6)) dumps folder filter
+  seq 0 $((GTEST_TOTAL_SHARDS - 1)) | LD_LIBRARY_PATH="$folder/paper:$folder/lib" xargs -P "$cores" -I{} sh -c '
+    GTEST_SHARD_INDEX={} GRADMILL_TEST_DUMP="$dumps/paper/part{}" "$folder/paper/ops_test_on_paper" \
+      --gtest_filter="$filter" --gtest_brief=1; code=$?
+    # 1 is a test that failed, or a part in which nothing was launched.
+    [ $code -le 1 ] || echo "part {} on paper ended with status $code"' >"$out/compared_on_paper.txt" 2>&1
+  unset GTEST_TOTAL_SHARDS
+  grep -E '^part [0-9]+ on paper|^\[  FAILED  \] .*\(' "$out/compared_on_paper.txt" && code=1
+  python3 "$(dirname "$0")/compare_dumps.py" "$dumps/hardware" "$dumps/paper" | tee "$out/compared.txt"
+  [ "${PIPESTATUS[0]}" = 0 ] && return $code
+}
+
+if [ "${COMPARE:-on}" = only ]; then
+  compare
+  exit
+fi
+
 for test in ops_test models_test cuda_test train_test; do check $test $test; done
 # What other GPUs run, as far as this one can.
 for capability in 75 80 86; do GRADMILL_TEST_CAPABILITY=$capability check ops_test_as_$capability ops_test; done
+if [ -e "$folder/paper/ops_test_on_paper" ]; then compare || status=1; fi
 exit $status

@@ -234,7 +234,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   // The library looks at no memory: it would say success, and fail later.
   std::function<void()> work;
-  if (expect_inside(problem, operands) && computes()) work = [=] { compute(problem, operands); };
+  if (expect_inside(problem, operands) && computes()) {
+    work = [=] {
+      note_inexact("a product of cuBLASLt");
+      compute(problem, operands);
+    };
+  }
   if (model::models_time()) {
     work = [compute = std::move(work), seconds = duration_of(problem, operands)] {
       if (compute) compute();

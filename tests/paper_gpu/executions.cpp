@@ -12,6 +12,7 @@
 #include "paper_gpu/model/launch_time.h"
 #include "paper_gpu/paper_gpu.h"
 #include "paper_gpu/ptx/counts.h"
+#include "paper_gpu/ptx/exactness.h"
 #include "paper_gpu/streams.h"
 
 namespace gradmill::paper {
@@ -77,6 +78,7 @@ void execute(const ptx::Kernel& kernel, const ptx::Launch& launch, const std::ve
   if (model::models_time()) counts.extents = model::extents_of(params);
   const std::string finding = ptx::run(kernel, launch, params, options, &counts);
   if (!finding.empty()) fault(finding);
+  note_inexact(ptx::why_inexact(kernel));
   model::models_time() ? take_time(model::seconds_of(kernel, launch, counts)) : report_launch(kernel, launch, counts);
   ++totals().launches;
   totals().lane_instructions += counts.issued.lane_instructions;

@@ -36,6 +36,11 @@ std::vector<std::string>& all_faults() {
   return list;
 }
 
+std::string& first_inexact() {
+  static std::string why;
+  return why;
+}
+
 }  // namespace
 
 const Kind& gpu() {
@@ -69,6 +74,12 @@ void fault(const std::string& what) {
 const std::vector<std::string>& faults() { return all_faults(); }
 
 std::vector<std::string> take_faults() { return std::exchange(all_faults(), {}); }
+
+void note_inexact(const std::string& why) {
+  if (first_inexact().empty()) first_inexact() = why;
+}
+
+std::string take_inexact() { return std::exchange(first_inexact(), {}); }
 
 Counts& counts() {
   static Counts all;

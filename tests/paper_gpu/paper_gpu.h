@@ -37,6 +37,11 @@ const std::vector<std::string>& faults();
 // Returns all of them and forgets them: for tests that provoke some.
 std::vector<std::string> take_faults();
 
+// Remembers why the bits of what ran need not be hardware's, if nothing was remembered before.
+void note_inexact(const std::string& why);
+// Returns it and forgets it; empty if all was exact.
+std::string take_inexact();
+
 // What was asked for so far.
 struct Counts {
   size_t allocations = 0;  // and frees, of device and page-locked memory

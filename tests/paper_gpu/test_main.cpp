@@ -8,6 +8,7 @@
 
 #include "paper_gpu/executions.h"
 #include "paper_gpu/paper_gpu.h"
+#include "support/tensor_dump.h"
 
 namespace gradmill::paper {
 namespace {
@@ -43,6 +44,8 @@ class LooksAtExceptions : public testing::EmptyTestEventListener {
 
 }  // namespace
 }  // namespace gradmill::paper
+
+std::string gradmill::test::take_why_inexact() { return gradmill::paper::take_inexact(); }
 
 int main(int argc, char** argv) {
   using namespace gradmill::paper;

@@ -88,6 +88,8 @@ OpTest::OpTest(size_t arena_bytes)
     : device_(make_test_device(GetParam().device, arena_bytes)), reference_device_(arena_bytes) {
   device_->attach(ctx_);
   reference_device_.attach(reference_);
+  if (on_gpu() && is_present(Device::cuda)) dump_ = TensorDump::of_environment(ctx_.persistent, ctx_.observer);
+  if (dump_ != nullptr) ctx_.observer = dump_.get();
   const TensorView scalars = tensor({static_cast<int64_t>(sizeof(StepScalars))}, DType::int8);
   ctx_.scalars = reference_.scalars = new (scalars.data) StepScalars;
   use_threads(2);
@@ -104,7 +106,12 @@ void OpTest::use_threads(int num_threads) {
   ctx_.pool = reference_.pool = pool_.get();
 }
 
-TensorView OpTest::tensor(const Shape& shape, DType dtype) { return ctx_.alloc(ctx_.persistent, shape, dtype, "test"); }
+TensorView OpTest::tensor(const Shape& shape, DType dtype) {
+  const size_t begin = ctx_.persistent.used();
+  const TensorView view = ctx_.alloc(ctx_.persistent, shape, dtype, "test");
+  if (dump_ != nullptr) dump_->add(view, begin);
+  return view;
+}
 
 TensorView OpTest::upload(std::span<const float> values, const Shape& shape, DType dtype) {
   TensorView view = tensor(shape, dtype);

@@ -14,6 +14,7 @@
 #include "core/exec_context.h"
 #include "core/run_op.h"
 #include "cpu/thread_pool.h"
+#include "support/tensor_dump.h"
 #include "support/test_device_cpu.h"
 
 namespace gradmill::test {
@@ -67,6 +68,7 @@ class OpTest : public testing::TestWithParam<OpCase> {
   std::unique_ptr<TestDevice> device_;
   CpuTestDevice reference_device_;
   std::unique_ptr<cpu::ThreadPool> pool_;
+  std::unique_ptr<TensorDump> dump_;  // null unless asked for
 };
 
 // |a - b| <= count ulps of `dtype` at b (and its smallest normal step near 0), element by element. NaN never passes.

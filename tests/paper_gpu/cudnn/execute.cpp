@@ -209,6 +209,7 @@ Execution::Execution(std::shared_ptr<const Graph> graph, const Pack& pack)
 }
 
 void Execution::operator()() const {
+  note_inexact("attention of cuDNN");
   overwrite(workspace_, workspace_bytes(*graph_));
   Interpreter(*graph_, data_).run();
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "paper_gpu/ptx/exactness.h"
+
 namespace gradmill::paper::ptx {
 
 Slot& slot_at(Instruction& instruction, int32_t place) {
@@ -129,6 +131,7 @@ bool decode(Decoder& decoder) {
       decode_exchange(decoder) || decode_mbarrier(decoder) || decode_space(decoder) || decode_trap(decoder) ||
       decode_barrier(decoder) || decode_matrix(decoder) || decode_mma(decoder) || decode_products(decoder);
   if (!known) throw std::runtime_error(fmt::format("the paper GPU does not know the instruction {}", decoder.s.name));
+  decoder.i.inexact = !is_exact(decoder.s);
   return true;
 }
 

@@ -45,6 +45,7 @@ struct Instruction {
   bool guard_negated = false;
   bool of_products = false;     // a warpgroup's product or what belongs to it
   bool writes_operand = false;  // a register that products use, too
+  bool inexact = false;         // hardware's bits may be others: see exactness.h
   uint8_t kind = 0, flags = 0;  // for the handler
   Slot guard = kNoSlot;         // a predicate
   Slot d = kNoSlot, a = kNoSlot, b = kNoSlot, c = kNoSlot, e = kNoSlot;
