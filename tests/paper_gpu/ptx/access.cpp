@@ -20,10 +20,15 @@ namespace {
 GlobalAccess global_access(Warp& warp, bool atomic) {
   const Block& block = *warp.block;
   const Grid& grid = *block.cluster->grid;
-  return {grid.launch_number,  block.number,
-          warp.index,          warp.actor,
-          grid.launch.cluster, static_cast<uint32_t>(block.warps.size()),
-          warp.known,          atomic};
+  return {.launch = grid.launch_number,
+          .block = block.number,
+          .first_block = block.number - block.rank,
+          .warp = warp.index,
+          .actor = warp.actor,
+          .cluster_blocks = grid.launch.cluster,
+          .warps_per_block = static_cast<uint32_t>(block.warps.size()),
+          .known = warp.known,
+          .atomic = atomic};
 }
 
 bool all_have(const uint8_t* state, uint32_t bytes, uint8_t wanted) {
@@ -116,42 +121,67 @@ Block& block_at(Warp& warp, uint32_t& address, int lane) {
   return block;
 }
 
-uint8_t* shared_at(Warp& warp, uint32_t address, uint32_t bytes, int lane) {
+namespace {
+
+// The block whose memory it is, and the address there.
+struct SharedPlace {
+  Block& block;
+  uint32_t address;
+
+  uint8_t* data() const { return block.shared + address; }
+};
+
+SharedPlace shared_place(Warp& warp, uint32_t address, uint32_t bytes, int lane) {
   Block& block = block_at(warp, address, lane);
   if (uint64_t{address} + bytes > block.shared_bytes) {
     fail(warp, 1u << lane,
          fmt::format("{} bytes at {:#x} of shared memory, of which the block has {}", bytes, address,
                      block.shared_bytes));
   }
-  return block.shared + address;
+  return {block, address};
 }
 
-uint8_t* shared_to_read(Warp& warp, uint32_t address, uint32_t bytes, int lane, uint32_t lane_bytes) {
-  uint8_t* const place = shared_at(warp, address, bytes, lane);
-  if (!checks(warp)) return place;
-  Block& block = block_at(warp, address, lane);
-  const SharedShadow::Access access = access_of(warp, lane, lane_bytes);
-  if (!block.shadow.read(access, address, bytes)) {
-    fail_unless_excepted(warp, lane, block.shadow.describe(access, address, bytes, false));
-    block.shadow.note_read(access, address, bytes);
+}  // namespace
+
+uint8_t* shared_at(Warp& warp, uint32_t address, uint32_t bytes, int lane) {
+  return shared_place(warp, address, bytes, lane).data();
+}
+
+uint8_t* shared_to_read(Warp& warp, uint32_t address, uint32_t bytes, int lane) {
+  const SharedPlace place = shared_place(warp, address, bytes, lane);
+  if (!checks(warp)) return place.data();
+  SharedShadow& shadow = place.block.shadow;
+  const SharedShadow::Access access = access_of(warp, lane);
+  if (!shadow.read(access, place.address, bytes)) {
+    fail_unless_excepted(warp, lane, shadow.describe(access, place.address, bytes, false));
+    shadow.note_read(access, place.address, bytes);
   }
-  return place;
+  return place.data();
 }
 
-uint8_t* shared_to_write(Warp& warp, uint32_t address, uint32_t bytes, int lane, uint32_t lane_bytes,
-                         const void* value) {
-  uint8_t* const place = shared_at(warp, address, bytes, lane);
-  if (!checks(warp)) return place;
-  Block& block = block_at(warp, address, lane);
-  const SharedShadow::Access access = access_of(warp, lane, lane_bytes);
-  expect_not_being_read(warp, block, address, bytes, lane);
-  if (!block.shadow.write(access, address, bytes)) {
-    const bool same = value != nullptr && std::memcmp(place, value, bytes) == 0;
-    if (!same || !block.shadow.written_by_this_warp_alone(access, address, bytes)) {
-      fail(warp, 1u << lane, block.shadow.describe(access, address, bytes, true));
+uint8_t* shared_to_write(Warp& warp, uint32_t address, uint32_t bytes, int lane, const void* value) {
+  const SharedPlace place = shared_place(warp, address, bytes, lane);
+  if (!checks(warp)) return place.data();
+  SharedShadow& shadow = place.block.shadow;
+  const SharedShadow::Access access = access_of(warp, lane);
+  expect_not_being_read(warp, place.block, place.address, bytes, lane);
+  if (!shadow.write(access, place.address, bytes)) {
+    const bool same = value != nullptr && std::memcmp(place.data(), value, bytes) == 0;
+    if (!same || !shadow.written_by_this_warp_alone(access, place.address, bytes)) {
+      fail(warp, 1u << lane, shadow.describe(access, place.address, bytes, true));
     }
   }
-  return place;
+  return place.data();
+}
+
+uint8_t* shared_run(Warp& warp, uint32_t address, uint32_t bytes, int lane, uint32_t lane_bytes, bool write) {
+  Block& block = block_at(warp, address, lane);
+  if (uint64_t{address} + bytes > block.shared_bytes) return nullptr;
+  if (!checks(warp)) return block.shared + address;
+  const SharedShadow::Access access = access_of(warp, lane, lane_bytes);
+  if (write) expect_not_being_read(warp, block, address, bytes, lane);
+  const bool clean = write ? block.shadow.write(access, address, bytes) : block.shadow.read(access, address, bytes);
+  return clean ? block.shared + address : nullptr;
 }
 
 // Atomic operations are ordered among themselves.
@@ -197,6 +227,20 @@ void expect_reads_fenced(Warp& warp, Block& block, uint32_t address, uint32_t by
           "the copy engine is to write shared memory at {:#x}, which a thread has read, and no proxy fence orders "
           "the two",
           at));
+}
+
+uint8_t* global_run(Warp& warp, uint64_t address, uint32_t bytes, int lane, bool write) {
+  if (!in_space(address, bytes)) return nullptr;
+  uint8_t* const state = state_of(address);
+  const bool checking = checks(warp);
+  if (!all_have(state, bytes, !write && checking ? kAllocated | kWritten : kAllocated)) return nullptr;
+  if (checking) {
+    if (warp.block->pending_writes != 0) expect_not_being_stored(warp, address, bytes, lane);
+    const GlobalAccess access = global_access(warp, false);
+    if (!(write ? note_global_write(access, address, bytes) : note_global_read(access, address, bytes))) return nullptr;
+  }
+  if (write) std::memset(state, kAllocated | kWritten | (*state & kOfHost), bytes);
+  return reinterpret_cast<uint8_t*>(address);
 }
 
 uint8_t* global_to_read(Warp& warp, uint64_t address, uint32_t bytes, int lane) {

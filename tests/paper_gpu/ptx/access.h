@@ -12,12 +12,16 @@ Block& block_at(Warp& warp, uint32_t& address, int lane);
 // A finding unless something tells the warp that another block of its cluster has started.
 void expect_started(Warp& warp, const Block& block, int lane);
 
-// Shared memory. `lane_bytes`: 0 if all bytes belong to `lane`, else each lane from `lane` on has so many.
-uint8_t* shared_to_read(Warp& warp, uint32_t address, uint32_t bytes, int lane, uint32_t lane_bytes = 0);
+// Shared memory.
+uint8_t* shared_to_read(Warp& warp, uint32_t address, uint32_t bytes, int lane);
 // `value`: what will be written, if several lanes may rightly write the same to one place in one instruction.
-uint8_t* shared_to_write(Warp& warp, uint32_t address, uint32_t bytes, int lane, uint32_t lane_bytes = 0,
-                         const void* value = nullptr);
+uint8_t* shared_to_write(Warp& warp, uint32_t address, uint32_t bytes, int lane, const void* value = nullptr);
 uint8_t* shared_for_atomic(Warp& warp, uint32_t address, uint32_t bytes, int lane);
+// Bytes of lanes that follow each other, each with `lane_bytes`, from `lane` on. Null where a look at each lane is
+// needed to tell what is wrong, if anything is.
+uint8_t* shared_run(Warp& warp, uint32_t address, uint32_t bytes, int lane, uint32_t lane_bytes, bool write);
+uint8_t* global_run(Warp& warp, uint64_t address, uint32_t bytes, int lane, bool write);
+
 // Only the bounds.
 uint8_t* shared_at(Warp& warp, uint32_t address, uint32_t bytes, int lane);
 

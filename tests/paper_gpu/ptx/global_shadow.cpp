@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -12,11 +13,8 @@
 namespace gradmill::paper::ptx {
 namespace {
 
-// The last write and the last read of a word of four bytes. From the top: launch 16 bits, block 22, warp 5, atomic 1,
-// time 16, and a bit for each byte.
-struct Word {
-  uint64_t write, read;
-};
+// The last write and the last read of a word of four bytes are records. From the top: launch 16 bits, block 22, warp 5,
+// atomic 1, time 16, and a bit for each byte.
 constexpr uint64_t kSeveralBlocks = (uint64_t{1} << 22) - 1;
 
 constexpr uint64_t record(uint64_t launch, uint64_t block, uint64_t warp, bool atomic, uint64_t time, uint64_t bytes) {
@@ -31,20 +29,29 @@ constexpr uint64_t kByteBits = 15;
 // All but time and bytes.
 uint64_t party_of(uint64_t record) { return record >> 21; }
 
-Word* reserve() {
-  constexpr size_t kBytes = kSpaceBytes / 4 * sizeof(Word);
-  void* const pages = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+constexpr size_t kWords = kSpaceBytes / 4;
+
+uint64_t* reserve() {
+  void* const pages = mmap(nullptr, 2 * kWords * sizeof(uint64_t), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) {
     std::fprintf(stderr, "paper GPU: no address space is left for the check of races (see ulimit -v)\n");
     std::_Exit(2);
   }
-  return static_cast<Word*>(pages);
+  return static_cast<uint64_t*>(pages);
 }
 
-Word* words() {
-  static Word* const all = reserve();
+// The writes of all words, then the reads.
+uint64_t* records() {
+  static uint64_t* const all = reserve();
   return all;
 }
+
+struct Words {
+  uint64_t *writes, *reads;
+
+  explicit Words(uint64_t address) : writes(records() + (address - kSpaceBegin) / 4), reads(writes + kWords) {}
+};
 
 // The bytes of the word at `at` that [address, address + bytes) has.
 uint64_t bytes_in_word(uint64_t at, uint64_t address, uint32_t bytes) {
@@ -58,7 +65,7 @@ bool is_known(const GlobalAccess& access, uint64_t record) {
   if (block == kSeveralBlocks) return access.known.others.size() != 0;  // it has synchronised with other blocks
   const uint64_t cluster = block / access.cluster_blocks;
   const auto actor = static_cast<uint32_t>(block % access.cluster_blocks * access.warps_per_block) + warp_of(record);
-  if (cluster == access.block / access.cluster_blocks) return time_of(record) <= access.known.of(actor);
+  if (block - access.first_block < access.cluster_blocks) return time_of(record) <= access.known.of(actor);
   return time_of(record) <= access.known.of(cluster, actor);
 }
 
@@ -69,15 +76,31 @@ bool conflicts(const GlobalAccess& access, uint64_t record, uint64_t bytes) {
   return !is_known(access, record);
 }
 
+// each(write, read, bytes of the word) until it is false.
 template <class Each>
 bool for_each_word(uint64_t address, uint32_t bytes, Each&& each) {
-  Word* word = words() + (address - kSpaceBegin) / 4;
-  const bool whole = address % 4 == 0 && bytes % 4 == 0;
-  for (uint64_t at = address & ~uint64_t{3}; at < address + bytes; at += 4, ++word) {
-    const uint64_t here = whole ? kByteBits : bytes_in_word(at, address, bytes);
-    if (!each(*word, here)) return false;
+  Words words(address);
+  for (uint64_t at = address & ~uint64_t{3}; at < address + bytes; at += 4, ++words.writes, ++words.reads) {
+    if (!each(*words.writes, *words.reads, bytes_in_word(at, address, bytes))) return false;
   }
   return true;
+}
+
+bool has_whole_words(uint64_t address, uint32_t bytes) { return address % 4 == 0 && bytes % 4 == 0; }
+
+// Whether another warp has a record in this launch.
+bool has_others(const uint64_t* records, size_t count, uint64_t own) {
+  bool others = false;
+  for (size_t n = 0; n < count; ++n) {
+    const uint64_t differs = records[n] ^ own;
+    others |= launch_of(differs) == 0 && party_of(differs) != 0;
+  }
+  return others;
+}
+bool has_any(const uint64_t* records, size_t count, uint64_t own) {
+  bool any = false;
+  for (size_t n = 0; n < count; ++n) any |= launch_of(records[n] ^ own) == 0;
+  return any;
 }
 
 uint64_t own_record(const GlobalAccess& access) {
@@ -85,37 +108,55 @@ uint64_t own_record(const GlobalAccess& access) {
   return record(access.launch, access.block & kSeveralBlocks, access.warp, access.atomic, time, 0);
 }
 
+// The record of reads after one more: other bytes, and other readers of the cluster, are forgotten.
+uint64_t with_read(const GlobalAccess& access, uint64_t own, uint64_t before, uint64_t here) {
+  const uint64_t several = record(access.launch, kSeveralBlocks, 0, false, 0, before & here);
+  const uint64_t differs = before ^ own;
+  const bool in_launch = launch_of(differs) == 0 && (before & here) != 0;
+  const bool in_cluster = block_of(before) - access.first_block < access.cluster_blocks;
+  const uint64_t others = in_launch && !in_cluster ? several : own | here;
+  return party_of(differs) == 0 ? own | (before & kByteBits) | here : others;
+}
+
 }  // namespace
 
 bool note_global_read(const GlobalAccess& access, uint64_t address, uint32_t bytes) {
   const uint64_t own = own_record(access);
-  return for_each_word(address, bytes, [&](Word& word, uint64_t here) {
-    if (launch_of(word.write) == access.launch && conflicts(access, word.write, here)) return false;
-    if (party_of(word.read) == party_of(own)) {
-      word.read = own | (word.read & kByteBits) | here;
-    } else if (launch_of(word.read) != access.launch || (word.read & here) == 0 ||
-               block_of(word.read) / access.cluster_blocks == access.block / access.cluster_blocks) {
-      word.read = own | here;  // other bytes, and other readers of the cluster, are forgotten
-    } else {
-      word.read = record(access.launch, kSeveralBlocks, 0, false, 0, word.read & here);
+  if (has_whole_words(address, bytes)) {
+    const Words words(address);
+    const size_t count = bytes / 4;
+    if (!has_any(words.writes, count, own)) {
+      for (size_t n = 0; n < count; ++n) words.reads[n] = with_read(access, own, words.reads[n], kByteBits);
+      return true;
     }
+  }
+  return for_each_word(address, bytes, [&](uint64_t write, uint64_t& read, uint64_t here) {
+    if (conflicts(access, write, here)) return false;
+    read = with_read(access, own, read, here);
     return true;
   });
 }
 
 bool note_global_write(const GlobalAccess& access, uint64_t address, uint32_t bytes) {
   const uint64_t own = own_record(access);
-  return for_each_word(address, bytes, [&](Word& word, uint64_t here) {
-    if (launch_of(word.write) == access.launch && conflicts(access, word.write, here)) return false;
-    if (launch_of(word.read) == access.launch && conflicts(access, word.read, here)) return false;
-    word.write = own | here | (party_of(word.write) == party_of(own) ? word.write & kByteBits : 0);
+  if (has_whole_words(address, bytes)) {
+    const Words words(address);
+    const size_t count = bytes / 4;
+    if (!has_others(words.writes, count, own) && !has_others(words.reads, count, own)) {
+      std::fill_n(words.writes, count, own | kByteBits);
+      return true;
+    }
+  }
+  return for_each_word(address, bytes, [&](uint64_t& write, uint64_t read, uint64_t here) {
+    if (conflicts(access, write, here) || conflicts(access, read, here)) return false;
+    write = own | here | (party_of(write) == party_of(own) ? write & kByteBits : 0);
     return true;
   });
 }
 
 std::string describe_global(const GlobalAccess& access, uint64_t address, uint32_t bytes, bool write) {
   std::string text;
-  for_each_word(address, bytes, [&](Word& word, uint64_t here) {
+  for_each_word(address, bytes, [&](uint64_t last_write, uint64_t last_read, uint64_t here) {
     const auto say = [&](uint64_t record, const char* verb) {
       const std::string who = block_of(record) == kSeveralBlocks
                                   ? "several blocks"
@@ -124,8 +165,8 @@ std::string describe_global(const GlobalAccess& access, uint64_t address, uint32
                          address, write ? "written" : "read", who, verb);
       return false;
     };
-    if (conflicts(access, word.write, here)) return say(word.write, "wrote");
-    if (write && conflicts(access, word.read, here)) return say(word.read, "read");
+    if (conflicts(access, last_write, here)) return say(last_write, "wrote");
+    if (write && conflicts(access, last_read, here)) return say(last_read, "read");
     return true;
   });
   return text;
@@ -135,7 +176,7 @@ std::string describe_global(const GlobalAccess& access, uint64_t address, uint32
 uint32_t next_launch() {
   static uint32_t number = 0;
   if (++number > 0xffff) {
-    madvise(words(), kSpaceBytes / 4 * sizeof(Word), MADV_DONTNEED);
+    madvise(records(), 2 * kWords * sizeof(uint64_t), MADV_DONTNEED);
     number = 1;
   }
   return number;

@@ -13,9 +13,9 @@ namespace gradmill::paper::ptx {
 // An access within a launch. Launches are numbered from 1; what was noted in others counts for nothing.
 struct GlobalAccess {
   uint32_t launch;
-  uint64_t block;  // its number in the grid
-  uint32_t warp;   // in its block
-  uint32_t actor;  // in its cluster
+  uint64_t block, first_block;  // numbers in the grid: its own and that of the first in its cluster
+  uint32_t warp;                // in its block
+  uint32_t actor;               // in its cluster
   uint32_t cluster_blocks, warps_per_block;
   const Knowledge& known;
   bool atomic = false;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // 8 x 8 matrices of 16-bit elements between shared memory and registers.
 #include <fmt/format.h>
-
-#include <cstring>
+#include <immintrin.h>
 
 #include "paper_gpu/ptx/access.h"
 #include "paper_gpu/ptx/decode.h"
-#include "paper_gpu/ptx/lanes.h"
 #include "paper_gpu/ptx/traffic.h"
 
 namespace gradmill::paper::ptx {
@@ -34,38 +32,46 @@ void find_rows(Warp& warp, const Instruction& i, int n, uint8_t* (&rows)[kRows])
   count_traffic(warp, Space::shared, addresses, 0xffu << (kRows * n), kRowBytes, !kLoad);
 }
 
+// Rows become columns, and the other way about.
+void transpose(__m128i (&rows)[kRows]) {
+  __m128i pairs[kRows], fours[kRows];
+  for (int n = 0; n < 4; ++n) {
+    pairs[2 * n] = _mm_unpacklo_epi16(rows[n], rows[n + 4]);
+    pairs[2 * n + 1] = _mm_unpackhi_epi16(rows[n], rows[n + 4]);
+  }
+  for (int n = 0; n < 4; ++n) {
+    fours[2 * n] = _mm_unpacklo_epi16(pairs[n], pairs[n + 4]);
+    fours[2 * n + 1] = _mm_unpackhi_epi16(pairs[n], pairs[n + 4]);
+  }
+  for (int n = 0; n < 4; ++n) {
+    rows[2 * n] = _mm_unpacklo_epi16(fours[n], fours[n + 4]);
+    rows[2 * n + 1] = _mm_unpackhi_epi16(fours[n], fours[n + 4]);
+  }
+}
+__m128i load_row(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
+void store_row(void* to, __m128i row) { _mm_storeu_si128(static_cast<__m128i*>(to), row); }
+
 // Lane 4g + t has elements 2t and 2t + 1 of row g, or of column g of a transposed matrix.
 template <bool kLoad, bool kTransposed>
 void move_matrices(Warp& warp, const Instruction& i, uint32_t) {
   for (size_t n = 0; n < i.list.size(); ++n) {
-    uint8_t* rows[kRows];
-    find_rows<kLoad>(warp, i, static_cast<int>(n), rows);
+    uint8_t* places[kRows];
+    find_rows<kLoad>(warp, i, static_cast<int>(n), places);
     auto* const d = warp.at<uint32_t>(i.list[n]);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      uint16_t pair[2];
-      if constexpr (!kLoad) std::memcpy(pair, &d[lane], sizeof(pair));
-      for (int k = 0; k < 2; ++k) {
-        const int row = kTransposed ? 2 * (lane % 4) + k : lane / 4,
-                  column = kTransposed ? lane / 4 : 2 * (lane % 4) + k;
-        uint8_t* const element = rows[row] + 2 * column;
-        kLoad ? std::memcpy(&pair[k], element, 2) : std::memcpy(element, &pair[k], 2);
-      }
-      if constexpr (kLoad) std::memcpy(&d[lane], pair, sizeof(pair));
-    }
+    __m128i rows[kRows];
+    for (int r = 0; r < kRows; ++r) rows[r] = load_row(kLoad ? static_cast<const void*>(places[r]) : d + 4 * r);
+    if constexpr (kTransposed) transpose(rows);
+    for (int r = 0; r < kRows; ++r) store_row(kLoad ? static_cast<void*>(d + 4 * r) : places[r], rows[r]);
   }
 }
 
-// Rows become columns.
-void transpose(Warp& warp, const Instruction& i, uint32_t mask) {
+void move_transposed(Warp& warp, const Instruction& i, uint32_t) {
   const auto* const a = warp.at<uint32_t>(i.a);
-  uint16_t matrix[kRows][kRows];
-  for (int lane = 0; lane < kLanes; ++lane) {
-    matrix[lane / 4][2 * (lane % 4)] = static_cast<uint16_t>(a[lane]);
-    matrix[lane / 4][2 * (lane % 4) + 1] = static_cast<uint16_t>(a[lane] >> 16);
-  }
-  for_lanes(warp.at<uint32_t>(i.d), mask, [&](int lane) {
-    return matrix[2 * (lane % 4)][lane / 4] | uint32_t{matrix[2 * (lane % 4) + 1][lane / 4]} << 16;
-  });
+  auto* const d = warp.at<uint32_t>(i.d);
+  __m128i rows[kRows];
+  for (int r = 0; r < kRows; ++r) rows[r] = load_row(a + 4 * r);
+  transpose(rows);
+  for (int r = 0; r < kRows; ++r) store_row(d + 4 * r, rows[r]);
 }
 
 }  // namespace
@@ -76,7 +82,7 @@ bool decode_matrix(Decoder& decoder) {
   const bool load = s.parts[0] == "ldmatrix";
   if (s.parts[0] == "movmatrix") {
     i.flow = Flow::collective;
-    i.run = transpose;
+    i.run = move_transposed;
     decoder.all(false);
     return true;
   }

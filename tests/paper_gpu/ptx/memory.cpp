@@ -33,11 +33,11 @@ struct Addresses {
     }
   }
 
-  // Whether all lanes' bytes follow each other.
-  bool in_a_row(uint32_t bytes) const {
-    uint64_t difference = 0;
-    for (uint64_t lane = 0; lane < kLanes; ++lane) difference |= at[lane] - at[0] - lane * bytes;
-    return difference == 0;
+  // How many lanes from this one on have bytes that follow each other.
+  int in_a_row(int first, uint32_t mask, uint32_t bytes) const {
+    int end = first + 1;
+    while (end < kLanes && (mask >> end & 1) && at[end] == at[end - 1] + bytes) ++end;
+    return end - first;
   }
 };
 
@@ -114,37 +114,81 @@ uint8_t* to_write(Warp& warp, Space space, uint64_t address, uint32_t bytes, int
     case Space::param:
       fail(warp, 1u << lane, "a parameter is written");
     default:
-      return shared_to_write(warp, static_cast<uint32_t>(address), bytes, lane, 0, value);
+      return shared_to_write(warp, static_cast<uint32_t>(address), bytes, lane, value);
   }
 }
 
-// Where a whole row of bytes lies, if it lies in a space where rows are common; else null.
-uint8_t* row(Warp& warp, Space space, uint64_t address, uint32_t lane_bytes, bool write) {
-  const uint32_t bytes = lane_bytes * kLanes;
-  if (space == Space::global) {
-    return write ? global_to_write(warp, address, bytes, 0) : global_to_read(warp, address, bytes, 0);
+// Where the bytes of each lane are that takes part.
+using Places = uint8_t* [kLanes];
+
+// Where those of some neighbours are that follow each other; null if they have to be looked at one by one.
+uint8_t* run_at(Warp& warp, Space space, uint64_t address, uint32_t bytes, int first, int count, bool write) {
+  if (count == 1) return nullptr;
+  const uint32_t all = bytes * static_cast<uint32_t>(count);
+  if (space == Space::global) return global_run(warp, address, all, first, write);
+  if (space == Space::shared) return shared_run(warp, static_cast<uint32_t>(address), all, first, bytes, write);
+  return nullptr;
+}
+
+void find_to_read(Warp& warp, Space space, const Addresses& addresses, uint32_t mask, uint32_t bytes, Places& places) {
+  const bool may_share = space != Space::local && space != Space::generic;
+  int before = -1;
+  for (uint32_t left = mask; left != 0;) {
+    const int first = std::countr_zero(left);
+    const uint64_t address = addresses.at[first];
+    // Lanes often read one place: parameters, scalars.
+    if (before >= 0 && may_share && address == addresses.at[before]) {
+      places[first] = places[before];
+      left &= left - 1;
+      continue;
+    }
+    const int count = addresses.in_a_row(first, mask, bytes);
+    uint8_t* const run = run_at(warp, space, address, bytes, first, count, false);
+    for (int lane = first; lane < first + count; ++lane) {
+      places[lane] = run != nullptr ? run + uint32_t(lane - first) * bytes
+                                    : const_cast<uint8_t*>(to_read(warp, space, addresses.at[lane], bytes, lane));
+    }
+    before = first + count - 1;
+    left = before == kLanes - 1 ? 0 : left >> (before + 1) << (before + 1);
   }
-  if (space != Space::shared) return nullptr;
-  const auto at = static_cast<uint32_t>(address);
-  return write ? shared_to_write(warp, at, bytes, 0, lane_bytes) : shared_to_read(warp, at, bytes, 0, lane_bytes);
 }
 
-template <class T>
-void put(Warp& warp, const Instruction& i, size_t n, int lane, T value) {
-  if (i.list[n] == kNoSlot) return;
-  if (i.flags & kWideValue) {
-    warp.at<uint64_t>(i.list[n])[lane] = static_cast<uint64_t>(static_cast<int64_t>(value));
-  } else {
-    warp.at<uint32_t>(i.list[n])[lane] = static_cast<uint32_t>(value);
+// Writes the values that `values` has for each lane.
+template <uint32_t kBytes>
+void write_lanes(Warp& warp, Space space, const Addresses& addresses, uint32_t mask,
+                 const uint8_t (&values)[kLanes][kBytes]) {
+  for (uint32_t left = mask; left != 0;) {
+    const int first = std::countr_zero(left), count = addresses.in_a_row(first, mask, kBytes), end = first + count;
+    if (uint8_t* const run = run_at(warp, space, addresses.at[first], kBytes, first, count, true)) {
+      std::memcpy(run, values[first], size_t(count) * kBytes);
+    } else {
+      for (int lane = first; lane < end; ++lane) {
+        std::memcpy(to_write(warp, space, addresses.at[lane], kBytes, lane, values[lane]), values[lane], kBytes);
+      }
+    }
+    left = end == kLanes ? 0 : left >> end << end;
   }
 }
 
-template <class T>
-T take(Warp& warp, const Instruction& i, size_t n, int lane) {
-  return static_cast<T>(i.flags & kWideValue ? warp.at<uint64_t>(i.list[n])[lane] : warp.at<uint32_t>(i.list[n])[lane]);
+// From where lanes' bytes are to registers, which are as wide as S.
+template <class T, int kCount, class S>
+void fill_registers(Warp& warp, const Instruction& i, uint32_t mask, const Places& places) {
+  for (int n = 0; n < kCount; ++n) {
+    if (i.list[size_t(n)] == kNoSlot) continue;
+    S* const to = warp.at<S>(i.list[size_t(n)]);
+    const auto fill = [&](int lane) {
+      T value;
+      std::memcpy(&value, places[lane] + n * int{sizeof(T)}, sizeof(T));
+      to[lane] = static_cast<S>(static_cast<int64_t>(value));
+    };
+    if (mask == kAllLanes) {
+      for (int lane = 0; lane < kLanes; ++lane) fill(lane);
+    } else {
+      for_each_lane(mask, fill);
+    }
+  }
 }
-
-// A row of bytes to registers and back, for all lanes.
+// The same for rows of all lanes.
 template <class T, int kCount, class S>
 void spread(Warp& warp, const Instruction& i, const uint8_t* from) {
   for (int n = 0; n < kCount; ++n) {
@@ -176,24 +220,16 @@ void load(Warp& warp, const Instruction& i, uint32_t mask) {
   const Addresses addresses(warp, i);
   expect_aligned(warp, addresses, mask, kBytes);
   count_traffic(warp, space, addresses.at, mask, kBytes, false);
-  if (mask == kAllLanes && addresses.in_a_row(kBytes)) {
-    if (const uint8_t* const from = row(warp, space, addresses.at[0], kBytes, false)) {
+  if (mask == kAllLanes && addresses.in_a_row(0, mask, kBytes) == kLanes) {
+    if (const uint8_t* const from = run_at(warp, space, addresses.at[0], kBytes, 0, kLanes, false)) {
       return i.flags & kWideValue ? spread<T, kCount, uint64_t>(warp, i, from)
                                   : spread<T, kCount, uint32_t>(warp, i, from);
     }
   }
-  // All lanes often read one place: parameters, scalars.
-  const uint8_t* last = nullptr;
-  uint64_t last_address = ~uint64_t{0};
-  for_each_lane(mask, [&](int lane) {
-    if (addresses.at[lane] != last_address || space == Space::local || space == Space::generic) {
-      last = to_read(warp, space, addresses.at[lane], kBytes, lane);
-      last_address = addresses.at[lane];
-    }
-    T values[kCount];
-    std::memcpy(values, last, kBytes);
-    for (int n = 0; n < kCount; ++n) put(warp, i, size_t(n), lane, values[n]);
-  });
+  Places places;
+  find_to_read(warp, space, addresses, mask, kBytes, places);
+  i.flags& kWideValue ? fill_registers<T, kCount, uint64_t>(warp, i, mask, places)
+                      : fill_registers<T, kCount, uint32_t>(warp, i, mask, places);
 }
 
 template <class T, int kCount>
@@ -203,24 +239,13 @@ void store(Warp& warp, const Instruction& i, uint32_t mask) {
   const Addresses addresses(warp, i);
   expect_aligned(warp, addresses, mask, kBytes);
   count_traffic(warp, space, addresses.at, mask, kBytes, true);
-  if (mask == kAllLanes && addresses.in_a_row(kBytes)) {
-    if (uint8_t* const to = row(warp, space, addresses.at[0], kBytes, true)) {
-      return i.flags & kWideValue ? gather<T, kCount, uint64_t>(warp, i, to) : gather<T, kCount, uint32_t>(warp, i, to);
-    }
-  }
-  uint8_t values[kLanes][kBytes];
-  for_each_lane(mask, [&](int lane) {
-    for (int n = 0; n < kCount; ++n) {
-      const T value = take<T>(warp, i, size_t(n), lane);
-      std::memcpy(values[lane] + n * int{sizeof(T)}, &value, sizeof(T));
-    }
-  });
+  alignas(64) uint8_t values[kLanes][kBytes];
+  i.flags& kWideValue ? gather<T, kCount, uint64_t>(warp, i, values[0])
+                      : gather<T, kCount, uint32_t>(warp, i, values[0]);
   if ((space == Space::global || space == Space::generic) && checks(warp)) {
     expect_lanes_agree(warp, addresses.at, mask, values);
   }
-  for_each_lane(mask, [&](int lane) {
-    std::memcpy(to_write(warp, space, addresses.at[lane], kBytes, lane, values[lane]), values[lane], kBytes);
-  });
+  write_lanes(warp, space, addresses, mask, values);
 }
 
 template <bool kLoad, class T>

@@ -4,83 +4,66 @@
 
 #include "paper_gpu/ptx/counts.h"
 #include "paper_gpu/ptx/decode.h"
-#include "paper_gpu/ptx/elements.h"
 #include "paper_gpu/ptx/lanes.h"
+#include "paper_gpu/ptx/matrix_units.h"
 
 namespace gradmill::paper::ptx {
 namespace {
 
-constexpr int kRows = 16, kColumns = 8;
-
-// Lane 4g + t has, of a register, neighbouring elements of row (or column) g: a register's lanes are eight rows of 16
-// bytes. kDepth steps of k; registers go by eight rows first, then by 16 bytes of k.
+// The right operand, from registers whose lanes are eight columns of 16 bytes.
 template <class E, int kDepth>
-void widen_left(Warp& warp, const Slot* slots, float (&a)[kRows][kDepth]) {
-  constexpr int kParts = kDepth / E::kCount;  // of 16 bytes
-  for (int part = 0; part < kParts; ++part) {
-    for (int half = 0; half < 2; ++half) {
-      const auto* const bytes = warp.at<uint8_t>(slots[2 * part + half]);
-      for (int g = 0; g < 8; ++g) E::widen(bytes + 16 * g, &a[g + 8 * half][part * E::kCount]);
+struct RightColumns {
+  alignas(32) float values[8][kDepth];
+
+  RightColumns(Warp& warp, const Slot* slots) {
+    for (int part = 0; part < kDepth / E::kCount; ++part) {
+      const auto* const bytes = warp.at<uint8_t>(slots[part]);
+      for (int g = 0; g < 8; ++g) E::widen(bytes + 16 * g, &values[g][part * E::kCount]);
     }
   }
-}
-template <class E, int kDepth>
-void widen_right(Warp& warp, const Slot* slots, float (&b)[kDepth][kColumns]) {
-  constexpr int kParts = kDepth / E::kCount;
-  for (int part = 0; part < kParts; ++part) {
-    const auto* const bytes = warp.at<uint8_t>(slots[part]);
-    float row[E::kCount];
-    for (int g = 0; g < 8; ++g) {
-      E::widen(bytes + 16 * g, row);
-      for (int k = 0; k < E::kCount; ++k) b[part * E::kCount + k][g] = row[k];
-    }
-  }
-}
+};
 
-// sum = the products of one block of k.
-template <int kDepth>
-void multiply(const float (&a)[kRows][kDepth], const float (&b)[kDepth][kColumns], float (&c)[kRows][kColumns]) {
-  for (int first = 0; first < kDepth; first += kBlock) {
-    constexpr int kSteps = kDepth < kBlock ? kDepth : kBlock;
-    for (int row = 0; row < kRows; ++row) {
-      float sum[kColumns] = {};
-      for (int k = first; k < first + kSteps; ++k) {
-        for (int n = 0; n < kColumns; ++n) sum[n] = std::fma(a[row][k], b[k][n], sum[n]);
+// Sums as registers have them: those of lane 4g + t are (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+struct Sums {
+  alignas(32) float of[4][kLanes];
+
+  void read(Warp& warp, const Slot* slots) {
+    for (int r = 0; r < 4; ++r) std::memcpy(of[r], warp.at<float>(slots[r]), sizeof(of[r]));
+  }
+  void write(Warp& warp, const Slot* slots) const {
+    for (int r = 0; r < 4; ++r) std::memcpy(warp.at<float>(slots[r]), of[r], sizeof(of[r]));
+  }
+  // The same in fp16, two in a register.
+  void read_short(Warp& warp, const Slot* slots) {
+    for (int r = 0; r < 4; ++r) {
+      const auto* const values = warp.at<uint32_t>(slots[r / 2]);
+      for (int lane = 0; lane < kLanes; ++lane) {
+        of[r][lane] = unpack<Half>(values[lane] >> (r % 2 * 16) & 0xffff).number();
       }
-      for (int n = 0; n < kColumns; ++n) c[row][n] += sum[n];
     }
   }
-}
+  void write_short(Warp& warp, const Slot* slots) const {
+    for (int r = 0; r < 2; ++r) {
+      auto* const values = warp.at<uint32_t>(slots[r]);
+      for (int lane = 0; lane < kLanes; ++lane) {
+        values[lane] = Half::rounded(of[2 * r][lane]) | uint32_t{Half::rounded(of[2 * r + 1][lane])} << 16;
+      }
+    }
+  }
+};
 
-// Of lane 4g + t: (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
-void read_sums(Warp& warp, const Slot* slots, float (&c)[kRows][kColumns]) {
-  for (int r = 0; r < 4; ++r) {
-    const auto* const values = warp.at<float>(slots[r]);
-    for (int lane = 0; lane < kLanes; ++lane) c[lane / 4 + r / 2 * 8][2 * (lane % 4) + r % 2] = values[lane];
-  }
-}
-void write_sums(Warp& warp, const Slot* slots, const float (&c)[kRows][kColumns]) {
-  for (int r = 0; r < 4; ++r) {
-    auto* const values = warp.at<float>(slots[r]);
-    for (int lane = 0; lane < kLanes; ++lane) values[lane] = c[lane / 4 + r / 2 * 8][2 * (lane % 4) + r % 2];
-  }
-}
-// The same in fp16, two in a register.
-void read_short_sums(Warp& warp, const Slot* slots, float (&c)[kRows][kColumns]) {
-  for (int r = 0; r < 2; ++r) {
-    const auto* const values = warp.at<uint32_t>(slots[r]);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      for (int k = 0; k < 2; ++k)
-        c[lane / 4 + r * 8][2 * (lane % 4) + k] = unpack<Half>(values[lane] >> (16 * k) & 0xffff).number();
-    }
-  }
-}
-void write_short_sums(Warp& warp, const Slot* slots, const float (&c)[kRows][kColumns]) {
-  for (int r = 0; r < 2; ++r) {
-    auto* const values = warp.at<uint32_t>(slots[r]);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const float* const pair = &c[lane / 4 + r * 8][2 * (lane % 4)];
-      values[lane] = Half::rounded(pair[0]) | uint32_t{Half::rounded(pair[1])} << 16;
+template <class E, int kDepth>
+void add_products(const LeftSteps<kDepth>& left, const RightColumns<E, kDepth>& right, Sums& sums) {
+  for (int block = 0; block < kDepth; block += kBlock) {
+    for (int odd = 0; odd < 2; ++odd) {
+      FourColumns part;
+      multiply_block(
+          left, [&](int k, int column) { return &right.values[column + odd][k]; }, block, part);
+      for (int half = 0; half < 2; ++half) {
+        for_each_part(part[half], [d = sums.of[2 * half + odd]](int lane, __m256 products) {
+          _mm256_store_ps(d + lane, _mm256_add_ps(_mm256_load_ps(d + lane), products));
+        });
+      }
     }
   }
 }
@@ -90,14 +73,15 @@ template <class Left, class Right, int kDepth, bool kShortSums>
 void mma(Warp& warp, const Instruction& i, uint32_t) {
   constexpr size_t kSums = kShortSums ? 2 : 4, kLeft = 2 * kDepth / Left::kCount, kRight = kDepth / Right::kCount;
   const Slot* const slots = i.list.data();
-  alignas(64) float a[kRows][kDepth], b[kDepth][kColumns], c[kRows][kColumns];
-  widen_left<Left, kDepth>(warp, slots + kSums, a);
-  widen_right<Right, kDepth>(warp, slots + kSums + kLeft, b);
+  LeftSteps<kDepth> left;
+  left.template take_registers<Left>([&](int n) { return warp.at<uint8_t>(slots[kSums + size_t(n)]); });
+  const RightColumns<Right, kDepth> right(warp, slots + kSums + kLeft);
   const Slot* const before = slots + kSums + kLeft + kRight;
-  kShortSums ? read_short_sums(warp, before, c) : read_sums(warp, before, c);
-  multiply<kDepth>(a, b, c);
-  kShortSums ? write_short_sums(warp, slots, c) : write_sums(warp, slots, c);
-  if (Counts* const counts = grid_of(warp).counts) counts->matrix_flops += 2 * kRows * kColumns * kDepth;
+  Sums sums;
+  kShortSums ? sums.read_short(warp, before) : sums.read(warp, before);
+  add_products(left, right, sums);
+  kShortSums ? sums.write_short(warp, slots) : sums.write(warp, slots);
+  if (Counts* const counts = grid_of(warp).counts) counts->matrix_flops += 2 * kMatrixRows * 8 * kDepth;
 }
 
 template <int kDepth>

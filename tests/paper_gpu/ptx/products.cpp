@@ -4,208 +4,74 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstring>
 
 #include "paper_gpu/ptx/access.h"
-#include "paper_gpu/ptx/counts.h"
 #include "paper_gpu/ptx/decode.h"
-#include "paper_gpu/ptx/elements.h"
 #include "paper_gpu/ptx/lanes.h"
-#include "paper_gpu/ptx/tensor_map.h"
+#include "paper_gpu/ptx/product.h"
 
 namespace gradmill::paper::ptx {
 namespace {
 
-constexpr int kWarpRows = 16, kMostColumns = 256, kMostDepth = 32;
-constexpr uint32_t kChunk = 16;  // bytes
+// The kinds of products, by Instruction::kind.
+constexpr std::string_view kTypes[][2] = {{"f16", "f16"},   {"bf16", "bf16"}, {"tf32", "tf32"}, {"e4m3", "e4m3"},
+                                          {"e4m3", "e5m2"}, {"e5m2", "e4m3"}, {"e5m2", "e5m2"}};
 
-// flags
-constexpr uint8_t kLeftInRegisters = 1, kLeftTransposed = 2, kRightTransposed = 8, kNegateLeft = 16, kNegateRight = 32;
-
-// A matrix in shared memory as a descriptor describes it.
-struct Matrix {
-  uint32_t address, leading, stride, row_bytes;  // bytes; row_bytes: of a swizzled row, or 0
-
-  explicit Matrix(uint64_t bits)
-      : address(uint32_t(bits & 0x3fff) << 4),
-        leading(uint32_t(bits >> 16 & 0x3fff) << 4),
-        stride(uint32_t(bits >> 32 & 0x3fff) << 4) {
-    constexpr uint32_t kRowBytes[] = {0, 128, 64, 32};
-    row_bytes = kRowBytes[bits >> 62];
-  }
-  // Of the chunk that begins at row `mn` (of the result) and step k; `per` elements have 16 bytes. As it lies: a chunk
-  // has elements along k.
-  uint32_t along_depth(uint32_t mn, uint32_t k, uint32_t per) const {
-    if (row_bytes == 0) return address + mn / 8 * stride + k / per * leading + mn % 8 * kChunk;
-    return swizzled(address + mn / 8 * stride + mn % 8 * row_bytes + k / per * kChunk, row_bytes);
-  }
-  // Transposed: a chunk has elements along mn.
-  uint32_t along_rows(uint32_t mn, uint32_t k, uint32_t per) const {
-    if (row_bytes == 0) return address + mn / per * stride + k / 8 * leading + k % 8 * kChunk;
-    const uint32_t panel = row_bytes / kChunk * per;
-    return swizzled(address + mn / panel * leading + k / 8 * stride + k % 8 * row_bytes + mn % panel / per * kChunk,
-                    row_bytes);
-  }
-};
-
-// What an instruction multiplies.
-struct Shape {
-  int columns, depth, per;  // per: elements in 16 bytes
-};
-Shape shape_of(const Instruction& i) {
-  return {static_cast<int>(i.offset), static_cast<int>(i.target) & 0xff, static_cast<int>(i.target >> 8)};
+// Whether all of the block is what one barrier's copies brought at one time, and the warp knows it: so it is with most.
+bool is_known_tile(Warp& warp, const SharedShadow::Access& access, const OperandPlace::Block& block) {
+  const auto first_engine = static_cast<uint32_t>(warp.block->warps.size() * warp.block->cluster->blocks.size());
+  return warp.block->shadow.is_known_tile(access, block.from, block.to - block.from, first_engine);
 }
 
-// visit(address, mn, k) for each chunk of rows [first, first + count).
-template <class Visit>
-void for_each_chunk(const Matrix& matrix, bool transposed, const Shape& shape, int first, int count, Visit&& visit) {
-  const auto per = static_cast<uint32_t>(shape.per);
-  if (transposed) {
-    for (int k = 0; k < shape.depth; ++k) {
-      for (int mn = first; mn < first + count; mn += shape.per)
-        visit(matrix.along_rows(uint32_t(mn), uint32_t(k), per), mn - first, k);
-    }
-  } else {
-    for (int mn = first; mn < first + count; ++mn) {
-      for (int k = 0; k < shape.depth; k += shape.per)
-        visit(matrix.along_depth(uint32_t(mn), uint32_t(k), per), mn - first, k);
-    }
-  }
-}
-
-// visit(address, mn, k) for each chunk of shared memory that the warp's part of a product reads.
-template <class Visit>
-void for_each_operand(Warp& warp, const Instruction& i, uint64_t left, uint64_t right, Visit&& visit) {
-  const Shape shape = shape_of(i);
-  const int first = kWarpRows * static_cast<int>(warp.index % 4);
-  if (!(i.flags & kLeftInRegisters)) {
-    for_each_chunk(Matrix(left), i.flags & kLeftTransposed, shape, first, kWarpRows, visit);
-  }
-  for_each_chunk(Matrix(right), i.flags & kRightTransposed, shape, 0, shape.columns, visit);
-}
-
-void check_operands(Warp& warp, const Instruction& i, uint64_t left, uint64_t right) {
+void check_operand(Warp& warp, const OperandPlace& place) {
   Block& block = *warp.block;
   const SharedShadow::Access access = access_of(warp, 0);
   const bool checking = checks(warp);
-  for_each_operand(warp, i, left, right, [&](uint32_t at, int, int) {
-    if (uint64_t{at} + kChunk > block.shared_bytes) {
-      fail(warp, 1,
-           fmt::format("a product reads {:#x} of shared memory, of which the block has {} bytes", at,
-                       block.shared_bytes));
-    }
-    if (!checking) return;
-    if (!block.shadow.reads_clean(access, at, kChunk)) fail(warp, 1, block.shadow.describe(access, at, kChunk, false));
-    expect_fenced(warp, block, at, kChunk, 0, "a product is to");
+  place.for_each_block([&](const OperandPlace::Block& part) {
+    if (part.to <= block.shared_bytes && (!checking || is_known_tile(warp, access, part))) return;
+    place.for_each_chunk(part, [&](uint32_t at, uint32_t, uint32_t) {
+      if (uint64_t{at} + kChunk > block.shared_bytes) {
+        fail(warp, 1,
+             fmt::format("a product reads {:#x} of shared memory, of which the block has {} bytes", at,
+                         block.shared_bytes));
+      }
+      if (!checking) return;
+      if (!block.shadow.reads_clean(access, at, kChunk))
+        fail(warp, 1, block.shadow.describe(access, at, kChunk, false));
+      expect_fenced(warp, block, at, kChunk, 0, "a product is to");
+    });
   });
+}
+
+void check_operands(Warp& warp, const OpenProduct& product) {
+  if (!(product.instruction->flags & kLeftInRegisters)) check_operand(warp, left_place(warp, product));
+  check_operand(warp, right_place(product));
 }
 
 // They have been read until now: who writes there must wait for what this warp says from here on.
-void note_operands(Warp& warp, const Instruction& i, uint64_t left, uint64_t right) {
-  if (!checks(warp)) return;
+void note_operand(Warp& warp, const OperandPlace& place, const uint32_t* chunks, uint32_t num_chunks) {
   SharedShadow& shadow = warp.block->shadow;
   const SharedShadow::Access access = access_of(warp, SharedShadow::kByUnits);
-  for_each_operand(warp, i, left, right, [&](uint32_t at, int, int) {
-    if (!shadow.reads_clean(access, at, kChunk)) {
+  place.for_each_block([&](const OperandPlace::Block& part) {
+    if (is_known_tile(warp, access, part)) return;
+    place.for_each_chunk(part, [&](uint32_t at, uint32_t, uint32_t) {
+      if (shadow.reads_clean(access, at, kChunk)) return;
       fail(warp, 1, "a product has not been waited for: " + shadow.describe(access, at, kChunk, false));
-    }
-    shadow.note_read(access, at, kChunk);
+    });
   });
+  shadow.note_chunks(access, chunks, num_chunks);
 }
 
-using Values = float[kMostDepth][kMostColumns];
-
-template <class E>
-void widen_left(Warp& warp, const OpenProduct& product, float (&a)[kWarpRows][kMostDepth]) {
-  const Instruction& i = *product.instruction;
-  const Shape shape = shape_of(i);
-  if (i.flags & kLeftInRegisters) {
-    const auto* const bytes = reinterpret_cast<const uint8_t*>(product.left_values.data());
-    for (int r = 0; r < 4; ++r) {
-      for (int g = 0; g < 8; ++g) E::widen(bytes + (r * 8 + g) * 16, &a[g + r % 2 * 8][r / 2 * E::kCount]);
-    }
-    return;
-  }
-  const bool transposed = i.flags & kLeftTransposed;
-  const int first = kWarpRows * static_cast<int>(warp.index % 4);
-  float values[E::kCount];
-  for_each_chunk(Matrix(product.left), transposed, shape, first, kWarpRows, [&](uint32_t at, int row, int k) {
-    E::widen(warp.block->shared + at, values);
-    for (int n = 0; n < E::kCount; ++n) (transposed ? a[row + n][k] : a[row][k + n]) = values[n];
-  });
+void note_operands(Warp& warp, const OpenProduct& product, const ProductChunks& chunks) {
+  if (!checks(warp)) return;
+  if (chunks.num_left != 0) note_operand(warp, left_place(warp, product), chunks.left, chunks.num_left);
+  note_operand(warp, right_place(product), chunks.right, chunks.num_right);
 }
-
-template <class E>
-void widen_right(Warp& warp, const OpenProduct& product, Values& b) {
-  const bool transposed = product.instruction->flags & kRightTransposed;
-  const Shape shape = shape_of(*product.instruction);
-  float values[E::kCount];
-  for_each_chunk(Matrix(product.right), transposed, shape, 0, shape.columns, [&](uint32_t at, int column, int k) {
-    E::widen(warp.block->shared + at, transposed ? &b[k][column] : values);
-    for (int n = 0; n < E::kCount && !transposed; ++n) b[k + n][column] = values[n];
-  });
-}
-
-// list: the sums, then the left operand where it is in registers. Register 4n + r of lane 4g + t: row g + 8 (r / 2),
-// column 8n + 2t + r % 2.
-void add_to_sums(Warp& warp, const OpenProduct& product, const float (&sum)[kWarpRows][kMostColumns]) {
-  const int registers = shape_of(*product.instruction).columns / 2;
-  for (int r = 0; r < registers; ++r) {
-    auto* const d = warp.at<float>(product.instruction->list[size_t(r)]);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const float value = sum[lane / 4 + r / 2 % 2 * 8][8 * (r / 4) + 2 * (lane % 4) + r % 2];
-      d[lane] = product.add ? d[lane] + value : value;
-    }
-  }
-}
-
-template <class Left, class Right>
-void multiply(Warp& warp, const OpenProduct& product) {
-  const Instruction& i = *product.instruction;
-  const Shape shape = shape_of(i);
-  alignas(64) static float a[kWarpRows][kMostDepth], sum[kWarpRows][kMostColumns];
-  alignas(64) static Values b;
-  widen_left<Left>(warp, product, a);
-  widen_right<Right>(warp, product, b);
-  const float sign = bool(i.flags & kNegateLeft) != bool(i.flags & kNegateRight) ? -1.0f : 1.0f;
-  for (int row = 0; row < kWarpRows; ++row) {
-    for (int first = 0; first < shape.columns; first += 8) {
-      float total[8] = {};
-      for (int block = 0; block < shape.depth; block += kBlock) {
-        float part[8] = {};
-        for (int k = block; k < std::min(block + kBlock, shape.depth); ++k) {
-          for (int n = 0; n < 8; ++n) part[n] = std::fma(sign * a[row][k], b[k][first + n], part[n]);
-        }
-        for (int n = 0; n < 8; ++n) total[n] += part[n];
-      }
-      std::memcpy(&sum[row][first], total, sizeof(total));
-    }
-  }
-  add_to_sums(warp, product, sum);
-  if (Counts* const counts = grid_of(warp).counts) {
-    counts->matrix_flops +=
-        2ull * kWarpRows * static_cast<uint64_t>(shape.columns) * static_cast<uint64_t>(shape.depth);
-  }
-}
-
-// By Instruction::kind.
-using Multiply = void (*)(Warp&, const OpenProduct&);
-using X = EightBitElements<E4M3>;
-using Y = EightBitElements<E5M2>;
-constexpr Multiply kMultiply[] = {multiply<HalfElements, HalfElements>,
-                                  multiply<BrainElements, BrainElements>,
-                                  multiply<TensorFloatElements, TensorFloatElements>,
-                                  multiply<X, X>,
-                                  multiply<X, Y>,
-                                  multiply<Y, X>,
-                                  multiply<Y, Y>};
-constexpr std::string_view kTypes[][2] = {{"f16", "f16"},   {"bf16", "bf16"}, {"tf32", "tf32"}, {"e4m3", "e4m3"},
-                                          {"e4m3", "e5m2"}, {"e5m2", "e4m3"}, {"e5m2", "e5m2"}};
 
 // Marks registers as used by products under way, or takes the marks back.
 void mark_registers(Warp& warp, const OpenProduct& product, bool in_use) {
   const Instruction& i = *product.instruction;
-  const auto sums = static_cast<size_t>(shape_of(i).columns / 2);
+  const auto sums = size_t{shape_of(i).columns / 2};
   for (size_t n = 0; n < i.list.size(); ++n) {
     uint8_t& mark = warp.in_flight[(i.list[n] & ~1u) / (kLanes * 4)];
     mark = in_use ? static_cast<uint8_t>(mark | (n < sums ? 2 : 1)) : uint8_t{0};
@@ -213,8 +79,9 @@ void mark_registers(Warp& warp, const OpenProduct& product, bool in_use) {
 }
 
 void finish(Warp& warp, OpenProduct& product) {
-  note_operands(warp, *product.instruction, product.left, product.right);
-  if (!product.done) kMultiply[product.instruction->kind](warp, product);
+  const ProductChunks chunks(warp, product);
+  note_operands(warp, product, chunks);
+  if (!product.done) multiply(warp, product, chunks);
 }
 
 void start_product(Warp& warp, const Instruction& i, uint32_t mask) {
@@ -232,9 +99,9 @@ void start_product(Warp& warp, const Instruction& i, uint32_t mask) {
     product.left = warp.at<uint64_t>(i.a)[0];
   }
   product.add = i.c == kNoSlot || (warp.predicates[i.c] & 1) != 0;
-  check_operands(warp, i, product.left, product.right);
+  check_operands(warp, product);
   if (grid_of(warp).arrives_now()) {
-    kMultiply[i.kind](warp, product);
+    multiply(warp, product, ProductChunks(warp, product));
     product.done = true;
   }
   mark_registers(warp, product, true);

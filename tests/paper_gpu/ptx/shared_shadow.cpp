@@ -17,6 +17,7 @@ void SharedShadow::start(uint32_t bytes, uint32_t granule) {
     floor_ = 1;
     latest_ = 0;
     written_.assign(count_, 0);
+    lines_.assign((size_t{count_} * granule_ + kLine - 1) / kLine, 0);
     readers_.clear();
   }
 }
@@ -50,11 +51,20 @@ bool SharedShadow::reads_clean(const Access& access, uint32_t address, uint32_t 
   return true;
 }
 
+bool SharedShadow::are_clean_lines(const Access& access, uint32_t address, uint32_t bytes) const {
+  if (bytes == 0 || address % kLine != 0 || bytes % kLine != 0) return false;
+  for (uint32_t n = address / kLine; n < (address + bytes) / kLine; ++n) {
+    const uint32_t record = lines_[n];
+    if (record == 0 || (time_of(record) > access.known.of(actor_of(record)) && time_of(record) >= floor_)) return false;
+  }
+  return true;
+}
+
 bool SharedShadow::writes_clean(const Access& access, uint32_t address, uint32_t bytes) const {
   const uint32_t first = address / granule_, count = (bytes + granule_ - 1) / granule_;
   const uint32_t* const records = written_.data() + first;
   uint32_t clean = 0;
-  for (uint32_t g = 0; g < count; ++g) {
+  for (uint32_t g = are_clean_lines(access, address, bytes) ? count : 0; g < count; ++g) {
     const uint32_t record = records[g];
     if (record == clean) continue;
     if (time_of(record) <= access.known.of(actor_of(record)) || time_of(record) < floor_) {
@@ -113,21 +123,40 @@ void SharedShadow::note_read(const Access& access, uint32_t address, uint32_t by
   }
 }
 
+void SharedShadow::note_chunks(const Access& access, const uint32_t* addresses, uint32_t count) {
+  constexpr uint32_t kChunk = 16;
+  Readers& own = readers(access.actor);
+  for (uint32_t n = 0; n < count; ++n) {
+    if (granule_ * 4 == kChunk && note_four(access, own, addresses[n] / granule_)) continue;
+    note_read(access, addresses[n], kChunk);
+  }
+}
+
 void SharedShadow::note_write(const Access& access, uint32_t address, uint32_t bytes, uint32_t time) {
   const uint32_t first = address / granule_, count = (bytes + granule_ - 1) / granule_;
   if (time != kPending) latest_ = std::max(latest_, time);
   uint32_t* const records = written_.data() + first;
-  const uint32_t atomic = access.atomic ? kAtomic : 0;
-  for (uint32_t g = 0; g < count; ++g) records[g] = access.actor << 22 | atomic | lane_at(access, g) << 16 | time;
+  const uint32_t record = access.actor << 22 | (access.atomic ? kAtomic : 0) | time;
+  part_lines(address, bytes);
+  if (access.lane_bytes != 0) {
+    for (uint32_t g = 0; g < count; ++g) records[g] = record | lane_at(access, g) << 16;
+    return;
+  }
+  std::fill_n(records, count, record | access.lane << 16);
+  for (uint32_t n = (address + kLine - 1) / kLine; n < (address + bytes) / kLine; ++n) {
+    lines_[n] = record | access.lane << 16;
+  }
 }
 
 void SharedShadow::note_barrier(uint32_t address, uint32_t bytes) {
+  part_lines(address, bytes);
   for (uint32_t g = address / granule_; g < (address + bytes + granule_ - 1) / granule_; ++g) {
     written_[g] = kBarrierActor << 22 | kPending;
   }
 }
 
 void SharedShadow::forget(uint32_t address, uint32_t bytes) {
+  part_lines(address, bytes);
   for (uint32_t g = address / granule_; g < (address + bytes + granule_ - 1) / granule_; ++g) written_[g] = 0;
 }
 

@@ -46,6 +46,20 @@ class SharedShadow {
   bool writes_clean(const Access& access, uint32_t address, uint32_t bytes) const;
   void note_read(const Access& access, uint32_t address, uint32_t bytes);
   void note_write(const Access& access, uint32_t address, uint32_t bytes, uint32_t time);
+  // Reads of chunks of 16 bytes, by products.
+  void note_chunks(const Access& access, const uint32_t* addresses, uint32_t count);
+  // Whether all of it is what one copy engine (an actor from first_engine on) brought at one time, and the access knows
+  // that. False may also mean that it takes a closer look to tell.
+  bool is_known_tile(const Access& access, uint32_t address, uint32_t bytes, uint32_t first_engine) const {
+    const size_t first = address / kLine, end = (address + bytes + kLine - 1) / kLine;
+    if (end > lines_.size()) return false;
+    const uint32_t record = lines_[first];
+    for (size_t n = first + 1; n < end; ++n) {
+      if (lines_[n] != record) return false;
+    }
+    return actor_of(record) >= first_engine && time_of(record) >= floor_ &&
+           time_of(record) <= access.known.of(actor_of(record));
+  }
   // Written by a copy that has not been waited for: nobody may read or write it.
   void note_pending(const Access& access, uint32_t address, uint32_t bytes) {
     note_write(access, address, bytes, kPending);
@@ -79,7 +93,7 @@ class SharedShadow {
                         Fences&& fences) const {
     const uint32_t first = address / granule_, count = (bytes + granule_ - 1) / granule_;
     for (uint32_t actor = first_warp; actor < std::min<size_t>(first_warp + num_warps, readers_.size()); ++actor) {
-      if (readers_[actor] == nullptr) continue;
+      if (readers_[actor] == nullptr || last_read_by_threads(*readers_[actor], first, count) < floor_) continue;
       for (uint32_t g = first; g < first + count; ++g) {
         const uint32_t time = readers_[actor]->time[g], lane = readers_[actor]->lane[g];
         if (time >= floor_ && lane != kByUnits && time >= fences(actor, lane)) return int64_t{g} * granule_;
@@ -91,6 +105,7 @@ class SharedShadow {
   static constexpr uint32_t kByUnits = 0x3e;
 
  private:
+  static constexpr uint32_t kLine = 1024;  // bytes
   static constexpr uint32_t kPending = 0xffff, kMostTime = 0xff00, kAtomic = 0x20u << 16, kBarrierActor = 0x3ff;
 
   struct Readers {
@@ -112,6 +127,38 @@ class SharedShadow {
            time_of(record) != kPending;
   }
   Readers& readers(uint32_t actor);
+  static uint32_t last_read_by_threads(const Readers& readers, uint32_t first, uint32_t count) {
+    uint16_t last = 0;
+    for (uint32_t g = first; g < first + count; ++g) {
+      last = std::max(last, readers.lane[g] == kByUnits ? uint16_t{0} : readers.time[g]);
+    }
+    return last;
+  }
+
+  // Bytes of which a part is written are no longer of one record.
+  void part_lines(uint32_t address, uint32_t bytes) {
+    for (uint32_t n = address / kLine; n < (address + bytes + kLine - 1) / kLine; ++n) lines_[n] = 0;
+  }
+  // Whether these are whole lines, each of one record that may be written over.
+  bool are_clean_lines(const Access& access, uint32_t address, uint32_t bytes) const;
+  // Notes a read of four granules. False, and nothing is noted, where the actor has read some of them just now as
+  // another lane.
+  bool note_four(const Access& access, Readers& own, uint32_t first) {
+    constexpr uint64_t kOnes = 0x0001000100010001u;
+    const uint32_t time = now(access), lanes = access.lane * 0x01010101u;
+    const uint64_t times = time * kOnes;
+    uint32_t lanes_before;
+    uint64_t before;
+    std::memcpy(&before, own.time.data() + first, sizeof(before));
+    std::memcpy(&lanes_before, own.lane.data() + first, sizeof(lanes_before));
+    const uint64_t differ = before ^ times;
+    if (differ == 0 && lanes == lanes_before) return true;
+    if (((differ - kOnes) & ~differ & (kOnes << 15)) != 0) return false;
+    std::memcpy(own.time.data() + first, &times, sizeof(times));
+    std::memcpy(own.lane.data() + first, &lanes, sizeof(lanes));
+    latest_ = std::max(latest_, time);
+    return true;
+  }
 
   // The common case of read(): four granules that one actor wrote at one time. False if it is another case.
   bool read_four(const Access& access, uint32_t first) {
@@ -121,25 +168,13 @@ class SharedShadow {
     if (records[0] != records[1] || records[0] >> 32 != record) return false;
     if (time_of(record) < floor_ || time_of(record) > access.known.of(actor_of(record))) return false;
     if (access.actor >= readers_.size() || readers_[access.actor] == nullptr) return false;
-    Readers& own = *readers_[access.actor];
-    const uint32_t time = now(access);
-    const uint64_t times = time * 0x0001000100010001u;
-    uint32_t lanes = access.lane * 0x01010101u, lanes_before;
-    uint64_t before;
-    std::memcpy(&before, own.time.data() + first, sizeof(before));
-    std::memcpy(&lanes_before, own.lane.data() + first, sizeof(lanes_before));
-    if (before == times && lanes_before != lanes)
-      lanes = 0xffffffffu;  // several
-    else if (before != times && latest_ < time)
-      latest_ = time;
-    std::memcpy(own.time.data() + first, &times, sizeof(times));
-    std::memcpy(own.lane.data() + first, &lanes, sizeof(lanes));
-    return true;
+    return note_four(access, *readers_[access.actor], first);
   }
 
   uint32_t granule_ = 4, count_ = 0, floor_ = 1;
   mutable uint32_t latest_ = 0;
   std::vector<uint32_t> written_;  // actor, lane, time
+  std::vector<uint32_t> lines_;    // by kLine bytes: the record that all their granules have, or 0
   std::vector<std::unique_ptr<Readers>> readers_;
 };
 
