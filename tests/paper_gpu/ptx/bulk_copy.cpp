@@ -15,30 +15,64 @@
 namespace gradmill::paper::ptx {
 namespace {
 
-// A tile's place in its matrix.
-struct Corner {
-  int64_t column, row;
-};
+// A tile of a tensor map: which of its rows, and which bytes of each, lie inside of the matrix.
+struct Tile {
+  static constexpr uint32_t kChunk = 16;
 
-// visit(offset in the tile, address in global memory or 0 outside of the matrix) for each chunk of 16 bytes or less.
-template <class Visit>
-void for_each_chunk(const TensorMap& map, Corner corner, Visit&& visit) {
-  constexpr uint32_t kChunk = 16;
-  const uint32_t row_bytes = map.row_bytes();
-  const int64_t first_byte = corner.column * int64_t{map.element_bytes};
-  const auto end_byte = static_cast<int64_t>(map.sizes[0] * map.element_bytes);
-  for (uint32_t r = 0; r < map.box[1]; ++r) {
-    const int64_t row = corner.row + r;
-    const bool row_inside = row >= 0 && row < static_cast<int64_t>(map.sizes[1]);
-    for (uint32_t c = 0; c < row_bytes; c += kChunk) {
-      const uint32_t bytes = std::min(kChunk, row_bytes - c);
-      const int64_t at = first_byte + c;
-      const int64_t inside = !row_inside || at < 0 ? 0 : std::clamp<int64_t>(end_byte - at, 0, bytes);
-      visit(r * row_bytes + c, bytes, map.address + static_cast<uint64_t>(row * int64_t(map.stride) + at),
-            static_cast<uint32_t>(inside));
+  uint32_t row_bytes, bytes, swizzle;       // of a row of the tile and of all of it
+  uint32_t first_row, end_row, first, end;  // inside
+  StoredRows rows;                          // the same in global memory
+
+  Tile(const TensorMap& map, int64_t column, int64_t row)
+      : row_bytes(map.row_bytes()), bytes(map.box_bytes()), swizzle(map.swizzle) {
+    const int64_t begin = column * int64_t{map.element_bytes};
+    const auto matrix_bytes = static_cast<int64_t>(map.sizes[0] * map.element_bytes);
+    const int64_t outside = begin < 0 ? (-begin + kChunk - 1) / kChunk * kChunk : 0;
+    first = static_cast<uint32_t>(std::min<int64_t>(outside, row_bytes));
+    end = static_cast<uint32_t>(std::clamp<int64_t>(matrix_bytes - begin, first, row_bytes));
+    first_row = static_cast<uint32_t>(std::clamp<int64_t>(-row, 0, map.box[1]));
+    end_row = static_cast<uint32_t>(std::clamp<int64_t>(int64_t(map.sizes[1]) - row, first_row, map.box[1]));
+    rows = {map.address + static_cast<uint64_t>((row + first_row) * int64_t(map.stride) + begin + first), map.stride,
+            end - first, end == first ? 0 : end_row - first_row};
+  }
+
+  bool is_inside() const { return rows.bytes == row_bytes && rows.count * row_bytes == bytes; }
+  // visit(address, bytes in the matrix) for each row.
+  template <class Visit>
+  void for_each_row(Visit&& visit) const {
+    for (uint32_t r = 0; r < rows.count; ++r) visit(rows.begin + r * rows.step, rows.bytes);
+  }
+  // visit(offset in the tile, address, bytes in the matrix) for each chunk.
+  template <class Visit>
+  void for_each_chunk(Visit&& visit) const {
+    for (uint32_t r = 0; r < rows.count; ++r) {
+      const uint32_t at = (first_row + r) * row_bytes;
+      const uint64_t address = rows.begin + r * rows.step;
+      for (uint32_t c = first; c < end; c += kChunk) visit(at + c, address + (c - first), std::min(kChunk, end - c));
     }
   }
-}
+  // To a block's shared memory, where zeros stand for what the matrix does not have.
+  void load(uint8_t* shared, uint32_t to) const {
+    if (!is_inside()) {
+      for (uint32_t at = 0; at < bytes; at += kChunk) {
+        std::memset(shared + swizzled(to + at, swizzle), 0, std::min(kChunk, bytes - at));
+      }
+    }
+    for_each_chunk([&](uint32_t at, uint64_t from, uint32_t count) {
+      copy(shared + swizzled(to + at, swizzle), reinterpret_cast<const uint8_t*>(from), count);
+    });
+  }
+  void store(const uint8_t* shared, uint32_t from) const {
+    for_each_chunk([&](uint32_t at, uint64_t to, uint32_t count) {
+      copy(reinterpret_cast<uint8_t*>(to), shared + swizzled(from + at, swizzle), count);
+    });
+  }
+
+ private:
+  static void copy(uint8_t* to, const uint8_t* from, uint32_t count) {
+    count == kChunk ? std::memcpy(to, from, kChunk) : std::memcpy(to, from, count);
+  }
+};
 
 const TensorMap& map_at(Warp& warp, uint64_t address, int lane) {
   const auto* map = reinterpret_cast<const TensorMap*>(address);
@@ -101,12 +135,15 @@ void tell(Block& block, uint32_t barrier, uint32_t bytes) {
 
 uint32_t offset_of(uint32_t address) { return address & ((1u << kRankShift) - 1); }
 
+Tile tile_of(Warp& warp, const Instruction& i, int lane) {
+  return {map_at(warp, warp.at<uint64_t>(i.c)[lane], lane), static_cast<int32_t>(warp.at<uint32_t>(i.list[0])[lane]),
+          static_cast<int32_t>(warp.at<uint32_t>(i.list[1])[lane])};
+}
+
 // a: to, b: barrier, c: map, list: column, row; e: which blocks of the cluster; offset and target: of a and b.
 void load_tile(Warp& warp, const Instruction& i, uint32_t mask) {
   for_each_lane(mask, [&](int lane) {
-    const TensorMap& map = map_at(warp, warp.at<uint64_t>(i.c)[lane], lane);
-    const Corner corner{static_cast<int32_t>(warp.at<uint32_t>(i.list[0])[lane]),
-                        static_cast<int32_t>(warp.at<uint32_t>(i.list[1])[lane])};
+    const Tile tile = tile_of(warp, i, lane);
     uint32_t to = warp.at<uint32_t>(i.a)[lane] + static_cast<uint32_t>(i.offset);
     uint32_t barrier = warp.at<uint32_t>(i.b)[lane] + i.target;
     const uint32_t own = block_at(warp, to, lane).rank;
@@ -115,22 +152,17 @@ void load_tile(Warp& warp, const Instruction& i, uint32_t mask) {
     const uint32_t blocks = i.e != kNoSlot ? warp.at<uint32_t>(i.e)[lane] & 0xffff : 1u << own;
     if (blocks >> warp.block->cluster->blocks.size() != 0)
       fail(warp, 1u << lane, "a tile goes to blocks that the cluster does not have");
-    for_each_chunk(map, corner, [&](uint32_t, uint32_t, uint64_t from, uint32_t inside) {
-      if (inside == 0) return;
-      global_to_read(warp, from, inside, lane);
-      count_copied(warp, from, inside, false);
+    tile.for_each_row([&](uint64_t from, uint32_t bytes) {
+      global_to_read(warp, from, bytes, lane);
+      count_copied(warp, from, bytes, false);
     });
     for (const auto& block : warp.block->cluster->blocks) {
       if (!(blocks >> block->rank & 1)) continue;
       const Target target{block.get(), to, barrier};
-      reserve(warp, target, map.box_bytes(), lane, barrier_of(warp, target, lane));
-      start_copy(warp, *block, [map, corner, target] {
-        for_each_chunk(map, corner, [&](uint32_t at, uint32_t bytes, uint64_t from, uint32_t inside) {
-          uint8_t* const place = target.block->shared + swizzled(target.at + at, map.swizzle);
-          std::memset(place, 0, bytes);
-          if (inside != 0) std::memcpy(place, reinterpret_cast<const void*>(from), inside);
-        });
-        tell(*target.block, target.barrier, map.box_bytes());
+      reserve(warp, target, tile.bytes, lane, barrier_of(warp, target, lane));
+      start_copy(warp, *block, [tile, target] {
+        tile.load(target.block->shared, target.at);
+        tell(*target.block, target.barrier, tile.bytes);
       });
     }
   });
@@ -172,7 +204,7 @@ void add_store(Warp& warp, int lane, BulkStore store) {
     store.is_done = true;
   }
   warp.open_stores[lane].push_back(std::move(store));
-  warp.has_stores = true;
+  warp.lanes_with_stores |= 1u << lane;
   ++warp.block->pending_reads;
   ++warp.block->pending_writes;
 }
@@ -180,37 +212,16 @@ void add_store(Warp& warp, int lane, BulkStore store) {
 // a: from, c: map, list: column, row.
 void store_tile(Warp& warp, const Instruction& i, uint32_t mask) {
   for_each_lane(mask, [&](int lane) {
-    const TensorMap& map = map_at(warp, warp.at<uint64_t>(i.c)[lane], lane);
-    const Corner corner{static_cast<int32_t>(warp.at<uint32_t>(i.list[0])[lane]),
-                        static_cast<int32_t>(warp.at<uint32_t>(i.list[1])[lane])};
+    const Tile tile = tile_of(warp, i, lane);
     const uint32_t from = warp.at<uint32_t>(i.a)[lane] + static_cast<uint32_t>(i.offset);
     if (from % 128 != 0) fail(warp, 1u << lane, fmt::format("a tile's place {:#x} is not aligned to 128 bytes", from));
-    shared_at(warp, from, map.box_bytes(), lane);
-    for_each_chunk(map, corner, [&](uint32_t, uint32_t, uint64_t to, uint32_t inside) {
-      if (inside == 0) return;
-      global_to_write(warp, to, inside, lane);
-      count_copied(warp, to, inside, true);
+    shared_at(warp, from, tile.bytes, lane);
+    tile.for_each_row([&](uint64_t to, uint32_t bytes) {
+      global_to_write(warp, to, bytes, lane);
+      count_copied(warp, to, bytes, true);
     });
-    const auto writes_to = [map, corner](uint64_t address, uint32_t bytes) {
-      bool found = false;
-      for_each_chunk(map, corner, [&](uint32_t, uint32_t, uint64_t to, uint32_t inside) {
-        found |= to < address + bytes && address < to + inside;
-      });
-      return found;
-    };
-    const auto work = [map, corner, from, block = warp.block] {
-      for_each_chunk(map, corner, [&](uint32_t at, uint32_t, uint64_t to, uint32_t inside) {
-        if (inside != 0)
-          std::memcpy(reinterpret_cast<void*>(to), block->shared + swizzled(from + at, map.swizzle), inside);
-      });
-    };
-    uint64_t low = ~uint64_t{0}, high = 0;
-    for_each_chunk(map, corner, [&](uint32_t, uint32_t, uint64_t to, uint32_t inside) {
-      if (inside == 0) return;
-      low = std::min(low, to);
-      high = std::max(high, to + inside);
-    });
-    add_store(warp, lane, {from, map.box_bytes(), low, high, writes_to, work});
+    const auto work = [tile, from, block = warp.block] { tile.store(block->shared, from); };
+    add_store(warp, lane, {from, tile.bytes, tile.rows, work});
   });
 }
 
@@ -227,13 +238,10 @@ void store_bytes(Warp& warp, const Instruction& i, uint32_t mask) {
     shared_at(warp, from, bytes, lane);
     global_to_write(warp, to, bytes, lane);
     count_copied(warp, to, bytes, true);
-    const auto writes_to = [to, bytes](uint64_t address, uint32_t count) {
-      return to < address + count && address < to + bytes;
-    };
     const auto work = [to, from, bytes, block = warp.block] {
       std::memcpy(reinterpret_cast<void*>(to), block->shared + from, bytes);
     };
-    add_store(warp, lane, {from, bytes, to, to + bytes, writes_to, work});
+    add_store(warp, lane, {from, bytes, {to, bytes, bytes, 1}, work});
   });
 }
 
@@ -272,13 +280,12 @@ void tile_operand(Decoder& decoder, const Operand& operand) {
 template <class Visit>
 void for_each_store(Block& block, Visit&& visit) {
   for (const Warp& warp : block.warps) {
-    if (!warp.has_stores) continue;
-    for (int lane = 0; lane < kLanes; ++lane) {
+    for_each_lane(warp.lanes_with_stores, [&](int lane) {
       for (const BulkStore& store : warp.open_stores[lane]) visit(store);
       for (const auto& group : warp.store_groups[lane]) {
         for (const BulkStore& store : group) visit(store);
       }
-    }
+    });
   }
 }
 
@@ -304,7 +311,7 @@ void expect_not_being_read(Warp& warp, Block& block, uint32_t address, uint32_t 
 
 void expect_not_being_stored(Warp& warp, uint64_t address, uint32_t bytes, int lane) {
   for_each_store(*warp.block, [&](const BulkStore& store) {
-    if (address >= store.high || address + bytes <= store.low || !store.writes_to(address, bytes)) return;
+    if (!store.to.overlap(address, bytes)) return;
     fail(warp, 1u << lane,
          fmt::format("global memory at {:#x} is used while a copy to there has not been waited for", address));
   });
@@ -322,7 +329,7 @@ void finish_stores(Warp& warp, int lane, size_t left, bool only_reads) {
 }
 
 void end_stores(Warp& warp, int lane) {
-  if (!warp.has_stores) return;
+  if (!(warp.lanes_with_stores >> lane & 1)) return;
   warp.store_groups[lane].push_back(std::move(warp.open_stores[lane]));
   warp.open_stores[lane].clear();
   for (const auto& group : warp.store_groups[lane]) {
@@ -332,6 +339,7 @@ void end_stores(Warp& warp, int lane) {
     }
   }
   finish_stores(warp, lane, 0, false);
+  warp.lanes_with_stores &= ~(1u << lane);
 }
 
 bool decode_bulk_copy(Decoder& decoder) {

@@ -51,11 +51,22 @@ struct OpenProduct {
   bool done;
 };
 
-// A group of copies from shared memory that a lane has started.
+// Rows in global memory, each `step` bytes after the one before.
+struct StoredRows {
+  uint64_t begin, step;
+  uint32_t bytes, count;  // of each, and how many
+
+  bool overlap(uint64_t address, uint32_t size) const {
+    if (count == 0 || address + size <= begin) return false;
+    const uint64_t last = count == 1 ? 0 : std::min<uint64_t>(count - 1, (address + size - 1 - begin) / step);
+    return begin + last * step + bytes > address;
+  }
+};
+
+// A copy from shared memory that a lane has started.
 struct BulkStore {
   uint32_t from, bytes;
-  uint64_t low, high;  // all that it writes lies between
-  std::function<bool(uint64_t address, uint32_t bytes)> writes_to;
+  StoredRows to;
   std::function<void()> work;
   bool is_done = false, has_read = false;  // has_read: and that was waited for
 };
@@ -87,7 +98,8 @@ struct Warp {
   std::vector<BulkStore> open_stores[kLanes];
   std::deque<std::vector<BulkStore>> store_groups[kLanes];
   uint64_t num_copies = 0;
-  bool has_copies = false, has_stores = false;
+  bool has_copies = false;
+  uint32_t lanes_with_stores = 0;
 
   std::vector<OpenProduct> open_products;
   std::deque<std::vector<OpenProduct>> product_groups;

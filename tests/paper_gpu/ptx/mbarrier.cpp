@@ -89,13 +89,22 @@ void pending_count(Warp& warp, const Instruction& i, uint32_t mask) {
 // Whether the phase has ended: of a parity (b), or the one that an arrival's state (b) names.
 void try_wait(Warp& warp, const Instruction& i, uint32_t mask) {
   uint32_t ended = 0;
+  // Mostly all lanes ask for the same.
+  uint32_t last_address = 0;
+  uint64_t last_phase = 0;
+  bool asked = false, done = false;
   for_each_lane(mask, [&](int lane) {
-    const MemoryBarrier& barrier = barrier_of(warp, i, lane);
-    const bool done = i.flags & kByParity ? (barrier.phase & 1) != (warp.at<uint32_t>(i.b)[lane] & 1)
-                                          : barrier.phase != static_cast<uint32_t>(warp.at<uint64_t>(i.b)[lane]);
-    if (!done) return;
-    ended |= 1u << lane;
-    acquire(warp, barrier.released);
+    const uint32_t address = address_of(warp, i, lane);
+    const uint64_t phase = i.flags & kByParity ? warp.at<uint32_t>(i.b)[lane] & 1 : warp.at<uint64_t>(i.b)[lane];
+    if (!asked || address != last_address || phase != last_phase) {
+      const MemoryBarrier& barrier = barrier_at(warp, address, lane);
+      done = i.flags & kByParity ? (barrier.phase & 1) != phase : barrier.phase != static_cast<uint32_t>(phase);
+      if (done) acquire(warp, barrier.released);
+      asked = true;
+      last_address = address;
+      last_phase = phase;
+    }
+    ended |= uint32_t{done} << lane;
   });
   set_predicate(warp, i.d, mask, ended);
   if (ended == mask) ++warp.passed;
