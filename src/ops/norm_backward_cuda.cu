@@ -305,7 +305,7 @@ void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView&
                    rows.dropped ? norm_backward_whole_kernel<N, true> : norm_backward_whole_kernel<N, false>, rows);
     }
   }
-  if (!done) done = packed && with_row_shape<kMost>(size / Packed<N>::kSize, most, run);
+  if (!done) done = packed && with_row_shape<2, kMost>(size / Packed<N>::kSize, most, run);
   if (!done) {
     cuda::launch(cuda::LaunchConfig{grid, dim3(kAnyThreads), cuda::stream_of(ctx)}, norm_backward_any_kernel<N>, rows);
   }

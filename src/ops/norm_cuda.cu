@@ -207,7 +207,7 @@ void run_forward(ExecContext& ctx, const NormArgs& args, const TensorView& delta
   if constexpr (sizeof(N) == 2) {
     if (packed && takes_whole_rows(rows)) return run_whole_rows(ctx, rows);
   }
-  const bool done = packed && with_row_shape<8>(rows.cols / Packed<N>::kSize, 8, [&]<int kLanes, int kPacks>() {
+  const bool done = packed && with_row_shape<8, 8>(rows.cols / Packed<N>::kSize, 8, [&]<int kLanes, int kPacks>() {
                       constexpr int kThreads = std::max(kLanes, kForwardThreads), kRows = kThreads / kLanes;
                       const dim3 grid(static_cast<unsigned>((rows.rows + kRows - 1) / kRows));
                       cuda::launch(cuda::LaunchConfig{grid, dim3(kThreads), cuda::stream_of(ctx)},

@@ -103,11 +103,13 @@ struct RowGradient {
 
 // Calls run<kLanes, kPacks>() with the fewest threads that hold a row in two or three packs each, or a warp's in four
 // or eight: 896, 1024 and 2048 columns then need no barrier. False: it is too wide. `most`: packs that a thread may
-// have, at least two and at most kMost.
-template <int kMost, class Run>
+// have, at least kLeastMost and at most kMost.
+template <int kLeastMost, int kMost, class Run>
 bool with_row_shape(int64_t packs, int most, Run&& run) {
   const auto fits = [&]<int kLanes, int kPacks>() {
-    if constexpr (kPacks <= kMost) {
+    // One warp with four or eight packs always comes before 64 or 128 threads with two.
+    constexpr bool kNever = kLanes > 32 && kPacks == 2 && kPacks * kLanes <= 32 * kLeastMost;
+    if constexpr (kPacks <= kMost && !kNever) {
       if (packs > kPacks * kLanes || kPacks > most) return false;
       run.template operator()<kLanes, kPacks>();
       return true;

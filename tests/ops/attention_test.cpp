@@ -245,6 +245,11 @@ TEST_P(AttentionTest, CommonShapesAreTakenByTheFastest) {
       const AttentionArgs args = make(c, inputs(c, dtype()), dtype()).forward;
       const AttentionChoice choice = choose_attention(ctx_, args);
       if (choice.reason.find("libcudnn") != std::string::npos) GTEST_SKIP() << choice.reason;
+      // On 12.0 cuDNN 9.19 has no backward for sequences of different lengths; later versions may have one.
+      if (!args.seq.dense && ctx_.device.compute_capability >= 120) {
+        EXPECT_TRUE(choice.backend == AttentionBackend::cudnn || !choice.reason.empty()) << c.name;
+        continue;
+      }
       const bool ours = c.head_dim == 64 && args.seq.dense && args.seq.max_len % 128 == 0 && args.mask.left < 0;
       const bool is_hopper = ctx_.device.compute_capability == 90;
       EXPECT_EQ(choice.backend, ours && is_hopper ? AttentionBackend::flash : AttentionBackend::cudnn)

@@ -51,10 +51,11 @@ class NormTest : public OpTest {
   }
 };
 
-// Every way a row is spread over the threads of a GPU, in 16-bit types and in fp32; 45 columns and 16400 take the
+// Every way in which a GPU spreads a row over its threads, in 16-bit types and in fp32. 45 columns and 16400 take the
 // kernels for any width.
-inline const Shape kShapes[] = {{kRows, kCols}, {5000, 8},     {kRows, 64}, {kRows, 384}, {21, 768},
-                                {21, 896},      {kRows, 1024}, {19, 1800},  {19, 2048},   {19, 3072},
-                                {19, 4096},     {11, 6144},    {9, 8192},   {5, 12288},   {3, 16400}};
+inline const Shape kShapes[] = {{kRows, kCols}, {5000, 8},    {kRows, 64}, {9, 128},   {7, 192},
+                                {9, 256},       {kRows, 384}, {9, 512},    {21, 768},  {21, 896},
+                                {kRows, 1024},  {7, 1536},    {19, 1800},  {19, 2048}, {19, 3072},
+                                {19, 4096},     {11, 6144},   {9, 8192},   {5, 12288}, {3, 16400}};
 
 }  // namespace gradmill::test

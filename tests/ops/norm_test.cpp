@@ -126,10 +126,17 @@ TEST_P(NormTest, RowsOfABlockFollowEachOther) {
   }
 }
 
-// LayerNorm without biases is the one whose biases are 0.
+// LayerNorm without biases is the one whose biases are 0. A GPU's kernel for it takes rows of 97 to 128 packs by one
+// warp, where registers would be too few for the sums of biases too: there a row is added in another order.
 TEST_P(NormTest, LayerWithoutBias) {
-  for (const Shape& shape : {Shape{kRows, kCols}, Shape{kRows, 384}, Shape{21, 768}, Shape{19, 4096}}) {
+  for (const Shape& each : kShapes) {
     const ArenaScope scope(ctx_.persistent);
+    const Shape shape = {std::min<int64_t>(each[0], 5), each[1]};
+    const int64_t packs = shape[1] * int64_t(size_of(dtype())) / 16;
+    const auto expect_same = [&](const TensorView& actual, const TensorView& expected, const std::string& what) {
+      if (packs <= 96 || packs > 128) return expect_same_bits(download(actual), download(expected), what);
+      expect_reduction(download(actual), download(expected), actual.dtype, 1, 8, what);
+    };
     Problem s = make(NormKind::layer, dtype(), shape);
     s.forward.bias = upload(std::vector<float>(static_cast<size_t>(shape[1]), 0.0f), {shape[1]}, dtype());
     norm_forward(ctx_, s.forward);
@@ -144,10 +151,13 @@ TEST_P(NormTest, LayerWithoutBias) {
     backward.dbias = {};
     backward.dx = tensor(shape, dtype());
     backward.dweight = tensor({shape[1]}, DType::fp32);
+    norm_backward(ctx_, backward);
+    expect_same(backward.dx, s.backward.dx, "dx");
+    expect_same(backward.dweight, s.backward.dweight, "dweight");
     backward.y = Operand(tensor(shape, dtype()));
     norm_backward(ctx_, backward);
-    expect_same_bits(download(backward.dx), download(s.backward.dx), "dx");
-    expect_same_bits(download(backward.dweight), download(s.backward.dweight), "dweight");
+    expect_same(backward.dx, s.backward.dx, "dx beside y");
+    expect_same(backward.dweight, s.backward.dweight, "dweight beside y");
     expect_same_bits(download(backward.y.plain), download(forward.y.plain), "y again");
   }
 }
