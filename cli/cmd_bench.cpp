@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "config_args.h"
+#include "on_paper.h"
 #include "train/ladder.h"
 #include "train/op_bench.h"
 #include "train/run_options.h"
@@ -25,6 +26,7 @@ struct BenchOptions {
   int threads = 0;
   int64_t steps = 0;
   bool profile = false;
+  std::string on_paper;  // a GPU whose times are modelled instead of measured
   int64_t repeats = 3;
   std::string out;
 };
@@ -87,7 +89,22 @@ int bench_step(const BenchOptions& options) {
   return 0;
 }
 
+// The arguments as they were given, without --on-paper.
+std::vector<std::string> arguments_of_ops(const BenchOptions& options) {
+  std::vector<std::string> args = {"bench",     "ops",
+                                   "--vocab",   std::to_string(options.vocab),
+                                   "--threads", std::to_string(options.threads),
+                                   "--steps",   std::to_string(options.steps)};
+  const auto add = [&](const char* name, const std::string& value) { args.insert(args.end(), {name, value}); };
+  if (!options.name.empty()) add("--case", options.name);
+  for (const auto& file : options.config.files) add("--config", file.string());
+  for (const auto& folder : options.config.config_dirs) add("--config-dir", folder.string());
+  args.insert(args.end(), options.config.overrides.begin(), options.config.overrides.end());
+  return args;
+}
+
 int bench_ops(const BenchOptions& options) {
+  if (!options.on_paper.empty()) run_on_paper(options.on_paper, arguments_of_ops(options));
   const BenchModel model = load_model(options);
   const OpBench bench = gradmill::bench_ops(model.config, model.vocab, options.steps);
   print_notes(bench.notes);
@@ -147,6 +164,9 @@ Run add_bench(CLI::App& app) {
   step.app->add_flag("--profile", step.options->profile, "time each op too, and print a table");
   const SubCommand ops = add_sub(app, "ops", "time each op of a training step beside what this device can do at best",
                                  bench_ops, {.steps = 10});
+  ops.app->add_option("--on-paper", ops.options->on_paper,
+                      "a GPU that is not here, such as h200: times are modelled, "
+                      "not measured; needs the program gradmill_on_paper, which only developers build");
   const SubCommand ladder =
       add_sub(app, "ladder", "switch the optimisations on one after the other, and off one by one", bench_ladder,
               {.steps = 10});

@@ -275,6 +275,20 @@ TEST_F(CliTest, OpsOfATinyModel) {
   }
 }
 
+TEST_F(CliTest, OpsOnPaperAreLeftToItsProgram) {
+  file("on_paper.sh", "#!/bin/sh\necho \"$PAPER_GPU $PAPER_TIME $PAPER_GPU_COMPUTES $*\"\n");
+  const fs::path program = folder_ / "on_paper.sh";
+  fs::permissions(program, fs::perms::owner_all);
+  setenv("GRADMILL_ON_PAPER", program.c_str(), 1);
+  const Outcome ops = gradmill("bench ops --on-paper h200 --case 176m --steps 2 model.layers=1");
+  EXPECT_EQ(ops.code, 0) << ops.output;
+  const char* const words = "h200 model off bench ops --vocab 0 --threads 0 --steps 2 --case 176m model.layers=1";
+  EXPECT_NE(ops.output.find(words), std::string::npos) << ops.output;
+  setenv("GRADMILL_ON_PAPER", "/nowhere", 1);
+  expect_error("bench ops --on-paper h200", 2, "GRADMILL_ON_PAPER");
+  unsetenv("GRADMILL_ON_PAPER");
+}
+
 TEST_F(CliTest, DoctorWorksAnywhere) {
   const Outcome text = gradmill("doctor");
   EXPECT_EQ(text.code, 0) << text.output;

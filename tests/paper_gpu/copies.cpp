@@ -27,7 +27,8 @@ size_t hash_of(const void* data, size_t bytes) {
 void move(void* to, const void* from, size_t bytes) {
   const bool on_device = Memory::device().holds(to) && Memory::device().holds(from);
   if (model::models_time()) take_time(model::copy_seconds(on_device ? 2 * double(bytes) : double(bytes)));
-  if (!computes() && on_device) return;  // nothing has computed what would be copied
+  constexpr size_t kLarge = size_t{64} << 20;
+  if (!computes() && on_device && bytes >= kLarge) return;  // nothing would read it
   std::memcpy(to, from, bytes);
   const auto target = reinterpret_cast<uint64_t>(to), source = reinterpret_cast<uint64_t>(from);
   if (!computes() || !in_space(target, bytes)) return;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "paper_gpu/memory.h"
+#include "paper_gpu/model/launch_time.h"
 #include "paper_gpu/paper_gpu.h"
 #include "paper_gpu/ptx/tensor_map.h"
 #include "paper_gpu/status.h"
@@ -157,7 +158,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device)
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   const Kind& kind = kind_of(device);
   *properties = {};
-  kind.title.copy(properties->name, sizeof(properties->name) - 1);
+  // Nobody shall take modelled times for those of the real one.
+  const std::string title = std::string(kind.title) + (model::models_time() ? " on paper (times are modelled)" : "");
+  title.copy(properties->name, sizeof(properties->name) - 1);
   properties->major = kind.compute_capability / 10;
   properties->minor = kind.compute_capability % 10;
   properties->multiProcessorCount = kind.num_units;

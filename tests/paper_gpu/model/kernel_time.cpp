@@ -50,7 +50,8 @@ double overlapped(std::initializer_list<double> parts) {
 
 double KernelTime::seconds() const {
   const double arithmetic = std::max({issue, integer, floats, special});
-  return kLaunchSeconds + overlapped({arithmetic, shared, l2, memory, matrix, chain});
+  // Blocks wait for the products before they go on with their sums, and the other way round.
+  return kLaunchSeconds + overlapped({matrix + arithmetic, shared, l2, memory, chain});
 }
 
 KernelTime kernel_time(const LaunchShape& shape, const ptx::Counts& counts) {
@@ -75,7 +76,8 @@ KernelTime kernel_time(const LaunchShape& shape, const ptx::Counts& counts) {
                      kSectorBytes * double(counts.global_sectors) / best.l1_bytes);
   time.l2 = scale * global_bytes / (best.l2_bytes * best.num_units * best.clock);
   time.memory = moved_bytes(counts, scale) / (kBandwidthShare * best.bandwidth);
-  time.matrix = busy(double(counts.matrix_flops) / (kMatrixShare * best.half_flops));
+  const bool slow = best.has_warpgroups && !shape.uses_warpgroups;
+  time.matrix = busy(double(counts.matrix_flops) / (kMatrixShare * (slow ? kWarpMatrixShare : 1) * best.half_flops));
   const double steps = all * kInstructionCycles + double(counts.global_accesses) * kMemoryCycles;
   time.chain = steps / blocks_run / warps * rounds / best.clock;
   return time;

@@ -15,6 +15,7 @@ struct LaunchShape {
   uint32_t threads = 1;       // of a block
   uint32_t shared_bytes = 0;  // of a block
   std::optional<uint32_t> registers;
+  bool uses_warpgroups = false;  // for products
 };
 
 // What bounds a launch, in seconds, each as if nothing else did.
@@ -27,7 +28,7 @@ struct KernelTime {
 // `counts` are those of counts.blocks of the launch's blocks, which stand for all.
 KernelTime kernel_time(const LaunchShape& shape, const ptx::Counts& counts);
 
-// Of parts that overlap as well as kernels and libraries let them.
+// The time of parts that run at the same time, as far as kernels and libraries overlap them.
 double overlapped(std::initializer_list<double> parts);
 
 }  // namespace gradmill::paper::model

@@ -11,6 +11,7 @@
 #include "paper_gpu/kernel_names.h"
 #include "paper_gpu/launch_report.h"
 #include "paper_gpu/model/kernel_time.h"
+#include "paper_gpu/model/parameters.h"
 #include "paper_gpu/occupancy.h"
 #include "paper_gpu/paper_gpu.h"
 #include "paper_gpu/shadow.h"
@@ -36,7 +37,7 @@ void blank_addresses(std::vector<std::byte>& params) {
 LaunchShape shape_of(const ptx::Kernel& kernel, const ptx::Launch& launch) {
   return {launch.grid.count(), static_cast<uint32_t>(launch.block.count()),
           kernel.static_shared + launch.dynamic_shared,
-          recorded_registers(instance_name(kernel.name), gpu().compute_capability)};
+          recorded_registers(instance_name(kernel.name), gpu().compute_capability), kernel.uses_products};
 }
 
 ptx::Counts sample(const ptx::Kernel& kernel, const ptx::Launch& launch, const std::vector<std::byte>& params) {
@@ -54,7 +55,10 @@ bool models_time() {
   static const bool answer = [] {
     const char* const text = std::getenv("PAPER_TIME");
     if (text == nullptr) return false;
-    if (std::string_view(text) == "model") return true;
+    if (std::string_view(text) == "model") {
+      std::fprintf(stderr, "paper GPU (%s): %s\n", gpu().name.data(), kFit);
+      return true;
+    }
     std::fprintf(stderr, "PAPER_TIME=%s: must be model, or not be set\n", text);
     std::_Exit(2);
   }();

@@ -18,7 +18,7 @@ bool models_time();
 // The addresses among a launch's parameters, with nothing counted yet.
 std::vector<ptx::Extent> extents_of(const std::vector<std::byte>& params);
 
-// Of a launch whose blocks all ran.
+// The modelled time of a launch whose blocks all ran.
 double seconds_of(const ptx::Kernel& kernel, const ptx::Launch& launch, const ptx::Counts& counts);
 // Runs blocks spread over the grid, without checks. Launches that differ in nothing but addresses are sampled once.
 double sampled_seconds(const ptx::Kernel& kernel, const ptx::Launch& launch, const std::vector<std::byte>& params);

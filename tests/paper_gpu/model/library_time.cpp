@@ -11,21 +11,30 @@
 namespace gradmill::paper::model {
 namespace {
 
-// The tile that a multiprocessor computes at a time. Where there are fewer tiles than multiprocessors the library
-// takes smaller ones, or splits k: then all are busy.
-constexpr double kTileRows = 128, kTileCols = 256;
+// Tiles that a multiprocessor computes at a time. Where there are fewer than multiprocessors the library takes smaller
+// ones, or splits k: then all are busy.
+struct Tile {
+  double rows, cols;
+};
+constexpr Tile kTiles[] = {{128, 256}, {256, 128}, {128, 128}};
 
-double share_of_rounds(const Product& product) {
-  const double tiles = std::ceil(product.m / kTileRows) * std::ceil(product.n / kTileCols) * product.count;
+double share_of_rounds(const Product& product, const Tile& tile) {
+  const double tiles = std::ceil(product.m / tile.rows) * std::ceil(product.n / tile.cols) * product.count;
   const double rounds = tiles / rates().num_units;
   return rounds <= 1 ? 1 : rounds / std::ceil(rounds);
+}
+double best_share_of_rounds(const Product& product) {
+  double best = 0;
+  for (const Tile& tile : kTiles) best = std::max(best, share_of_rounds(product, tile));
+  return best;
 }
 
 }  // namespace
 
 double product_seconds(const Product& product) {
-  const double flops = 2 * product.m * product.n * product.k * product.count;
-  const double matrix = flops / (kMatrixShare * matrix_flops(product.bits, product.tf32) * share_of_rounds(product));
+  const double flops = 2 * product.m * product.n * (product.k + kProductSteps) * product.count;
+  const double matrix =
+      flops / (kMatrixShare * matrix_flops(product.bits, product.tf32) * best_share_of_rounds(product));
   const double memory = product.bytes / (kBandwidthShare * rates().bandwidth);
   return kLaunchSeconds + overlapped({matrix, memory});
 }

@@ -46,6 +46,7 @@ const Rates& rates() {
     rates.fp32 = unit.fp32;
     rates.half = unit.half;
     rates.fp64 = unit.fp64;
+    rates.has_warpgroups = gpu().compute_capability == 90;
     rates.half_flops = spec().half_flops / rates.num_units / rates.clock;
     return rates;
   }();

@@ -14,15 +14,16 @@ struct Rates {
   double issue = 4;                             // instructions of warps
   double integer = 64, fp32 = 128, half = 128;  // lanes
   double special = 16, convert = 64, exchange = 32, fp64 = 2;
-  double shared = 1;         // accesses of 128 bytes
-  double l1_bytes = 128;     // of global memory, from its own cache
-  double l2_bytes = 64;      // from the cache that all share
-  double half_flops = 1024;  // of matrix units, fp16 and bf16 with fp32 sums
+  double shared = 1;            // accesses of 128 bytes
+  double l1_bytes = 128;        // of global memory, from its own cache
+  double l2_bytes = 64;         // from the cache that all share
+  bool has_warpgroups = false;  // whose products are faster than those of single warps
+  double half_flops = 1024;     // of matrix units, fp16 and bf16 with fp32 sums
 };
 
 const Rates& rates();  // of the GPU that PAPER_GPU names
 
-// FLOP/s of its matrix units for operands of so many bits, or of its fp32 units for those of 32 that are not tf32.
+// FLOP/s of its matrix units for operands of `bits` bits; 32 bits without tf32 means its fp32 units.
 double matrix_flops(uint32_t bits, bool tf32 = false);
 
 }  // namespace gradmill::paper::model

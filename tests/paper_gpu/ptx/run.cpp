@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <unordered_set>
 
 #include "paper_gpu/ptx/counts.h"
 #include "paper_gpu/ptx/global_shadow.h"
@@ -103,7 +104,7 @@ void start(Block& block, uint64_t number, uint32_t num_actors) {
 }
 
 class ClusterRun {
-  // A warp may have done something before it asked again; after so many rounds nobody has.
+  // A warp may have made progress before it tested the barrier again. After kDeadRounds rounds none has.
   static constexpr uint32_t kIdleRounds = 2, kDeadRounds = 100;
 
  public:
@@ -222,30 +223,33 @@ void run_all(Grid& grid, ClusterRun& cluster) {
 }
 
 // Numbers of clusters: the first, the last, and then by a sequence of little discrepancy in two dimensions, so that
-// wherever it ends blocks are spread evenly along the grid's x and along the rest of it.
-std::vector<uint64_t> spread_over(const Launch& launch, uint64_t most) {
+// wherever it ends blocks are spread evenly along the grid's x and along the rest of it. Small grids end with what is
+// left.
+std::vector<uint64_t> spread_over(const Launch& launch) {
   constexpr double kStepX = 0.7548776662466927, kStepRest = 0.5698402909980532;
+  constexpr uint64_t kMost = 4096;
   const uint64_t width = launch.grid.x / launch.cluster, rest = uint64_t{launch.grid.y} * launch.grid.z;
   std::vector<uint64_t> order;
+  std::unordered_set<uint64_t> there;
   const auto add = [&](uint64_t n) {
-    if (std::find(order.begin(), order.end(), n) == order.end()) order.push_back(n);
+    if (there.insert(n).second) order.push_back(n);
   };
   const auto part = [](double share, uint64_t of) {
     return static_cast<uint64_t>((share - std::floor(share)) * double(of));
   };
   add(0);
   add(width * rest - 1);
-  for (uint64_t n = 1; n <= 4 * most && order.size() < most; ++n) {
+  for (uint64_t n = 1; n <= kMost; ++n) {
     add(part(double(n) * kStepRest, rest) * width + part(double(n) * kStepX, width));
   }
+  for (uint64_t n = 0; n < width * rest && width * rest <= kMost; ++n) add(n);
   return order;
 }
 
 void run_some(Grid& grid, ClusterRun& cluster) {
-  constexpr uint64_t kMost = 64;
   const Sample& sample = grid.options.sample;
   uint64_t done = 0;
-  for (const uint64_t n : spread_over(grid.launch, kMost)) {
+  for (const uint64_t n : spread_over(grid.launch)) {
     if (done >= sample.least_clusters && cluster.work() >= sample.enough_lane_instructions) return;
     cluster.run(n * grid.launch.cluster);
     ++done;
