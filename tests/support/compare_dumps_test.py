@@ -66,6 +66,19 @@ class CompareDumps(unittest.TestCase):
         self.assertIn("follows a difference: 1 different",
                       self.agree(dump([1, 2, 3, 4]), dump([1, 2, 3, 4.0000005], "ex2")))
 
+    def test_what_follows_a_result_that_is_not_in_the_dumps_need_not(self):
+        def with_scratch(value):
+            return dump([1])[:-len(event(4, 2) + b"F")] + event(4, 1, "mma", "mma") + event(5, 1, "add") + tensor(
+                4, [value]) + event(6, 2) + b"F"
+        self.assertIn("follows a difference: 1 different", self.agree(with_scratch(4), with_scratch(4.0000005)))
+
+    def test_what_the_host_has_not_written_may_differ(self):
+        def with_poison(bits):
+            return b"T" + text("Ops/Copy/cuda_bf16") + event(0, 0, "copy") + tensor(
+                1, [0x3f80, bits], form="H", dtype="bf16") + event(1, 1, "copy") + tensor(2, [1]) + event(2, 2) + b"F"
+        self.agree(with_poison(0x7fc1), with_poison(0x7fc2))
+        self.differ(with_poison(0x3f80), with_poison(0x3f81), "of the host, tensor 1")
+
     def test_an_inexact_op_has_a_tolerance(self):
         self.differ(dump([1, 2, 3, 4]), dump([1, 2, 3, 4.1], "ex2"), "inexact, tensor 2", "(ex2)")
 

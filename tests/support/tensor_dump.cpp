@@ -11,7 +11,7 @@
 namespace gradmill::test {
 namespace {
 
-// So many elements of a tensor are written, evenly spread; a hash stands for all of them.
+// At most this many elements of a tensor are written, evenly spread. A hash covers all of them.
 constexpr int64_t kMostElements = 1024;
 // What stands in a dump for bytes that nothing has written.
 constexpr auto kUnwritten = std::byte{0xff};
