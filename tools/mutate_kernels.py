@@ -10,7 +10,7 @@ running out of time. First each test must pass as it is.
 
   tools/mutate_kernels.py --check                      all texts are found; compiles and runs nothing
   tools/mutate_kernels.py --compile 'norm-*'           these compile
-  tools/mutate_kernels.py --build build-paper --out mutations.md
+  tools/mutate_kernels.py --out mutations.md           the whole study, with the tests of build-paper-all
 
 Exit status: 0, or 1 if fewer than 95% are caught or one of a kind that the checks are for is missed, or 2 if the
 study could not be made.
@@ -36,7 +36,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MUTATIONS = ROOT / "tests/paper_gpu/mutations"
 TARGETS = {"t4": "75", "a100": "80", "rtx3090": "80", "rtx4080": "80", "h100": "90a", "h200": "90a", "b200": "80",
-           "rtx5090": "80"}
+           "rtx5090": "120a"}
 # Kinds, and whether missing one of them fails the study.
 KINDS = {"barrier": True, "fence": True, "index": True, "short": True, "phase": True, "start": False, "layout": False,
          "rounding": False, "scale": False, "edge": False, "blocks": True, "alignment": True, "hardware": True}
@@ -445,11 +445,12 @@ def run_mutation(build, mutation, limit):
 
 
 class Baseline:
-    """Tests as they are must pass, once per binary, filter and GPU. What passed is remembered in the cache."""
+    """Unchanged tests must pass, once per binary, filter and GPU. The cache remembers those that did."""
 
     def __init__(self, build):
         self.build, self.path = build, build.cache / "passed.json"
         self.passed = json.loads(self.path.read_text()) if self.path.is_file() else {}
+        self.lock = threading.Lock()
 
     def key(self, mutation):
         binary = self.build.binary(mutation.field("test", "ops_test"))
@@ -474,8 +475,9 @@ class Baseline:
         if "SKIPPED" in run.output:
             raise StudyError(f"{test} is skipped on {mutation.gpu}")
         print(f"  {test} passes on {mutation.gpu}: {run.seconds:.1f} s", file=sys.stderr)
-        self.passed[key] = run.seconds
-        self.path.write_text(json.dumps(self.passed))
+        with self.lock:
+            self.passed[key] = run.seconds
+            self.path.write_text(json.dumps(self.passed))
 
 
 # --- results ---
@@ -539,13 +541,16 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="names or patterns of mutations (default: all)")
     parser.add_argument("--kind", action="append", choices=KINDS, help="only mutations of this kind")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-paper", metavar="DIR",
-                        help="build folder with the tests on paper and compile_commands.json (default: build-paper)")
+    parser.add_argument("--no-host", action="store_true", help="leave out mutations of host code, which are linked anew")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-paper-all", metavar="DIR",
+                        help="build folder with the tests on paper and compile_commands.json; the T4's mutations need "
+                        "code for 7.5 (default: build-paper-all)")
     parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="write the results there, as Markdown")
     parser.add_argument("--limit", type=float, default=120, metavar="S", help="seconds for a test (default: 120)")
     parser.add_argument("--cache", type=pathlib.Path, metavar="DIR",
                         help="folder for compiled kernels (default: mutations in the build folder)")
-    parser.add_argument("-j", type=int, default=1, metavar="N", help="run N mutations at a time (default: 1)")
+    parser.add_argument("-j", type=int, default=os.cpu_count(), metavar="N",
+                        help="run N mutations at a time (default: one for each core)")
     parser.add_argument("--check", action="store_true", help="only see whether every text is found")
     parser.add_argument("--compile", action="store_true", help="only compile; tests need not be there")
     parser.add_argument("--list", action="store_true", help="only list the mutations")
@@ -556,6 +561,8 @@ def chosen(mutations, arguments):
     of_name = [mutation for mutation in mutations if not arguments.names or any(
         fnmatch.fnmatch(mutation.name, name) for name in arguments.names)]
     result = [mutation for mutation in of_name if not arguments.kind or mutation.kind in arguments.kind]
+    if arguments.no_host:
+        result = [mutation for mutation in result if not mutation.on_host]
     if not result:
         raise StudyError("no mutation has such a name and kind")
     return result
@@ -586,29 +593,40 @@ def compile_all(build, mutations):
             print(f"{mutation.name}: {source} in {time.monotonic() - begin:.1f} s", flush=True)
 
 
-def with_passing_tests(build, mutations, limit):
-    """Those whose tests pass as they are, and results for the others."""
-    baseline, passing, results = Baseline(build), [], []
+def failing_tests(build, mutations, pool, limit):
+    """For each key of the baseline whose unchanged test does not pass: why."""
+    baseline = Baseline(build)
+    first = {}
     for mutation in mutations:
+        first.setdefault(baseline.key(mutation), mutation)
+
+    def why(mutation):
         try:
             baseline.demand(mutation, 10 * limit)
-            passing.append(mutation)
         except StudyError as error:
             print(f"{mutation.name}: {error}", file=sys.stderr)
-            results.append(Result(mutation, "unmade", " ".join(str(error).split()), 0))
-    return passing, results
+            return " ".join(str(error).split())
+
+    whys = dict(zip(first, pool.map(why, first.values())))
+    return {mutation.name: whys[baseline.key(mutation)] for mutation in mutations if whys[baseline.key(mutation)]}
 
 
 def study(build, mutations, arguments):
-    mutations, results = with_passing_tests(build, mutations, arguments.limit)
+    results = []
     with concurrent.futures.ThreadPoolExecutor(arguments.j) as pool:
-        for result in pool.map(lambda mutation: try_mutation(build, mutation, arguments.limit), mutations):
+        unmade = failing_tests(build, mutations, pool, arguments.limit)
+        running = [pool.submit(try_mutation, build, mutation, arguments.limit) for mutation in mutations
+                   if mutation.name not in unmade]
+        results += [Result(mutation, "unmade", unmade[mutation.name], 0) for mutation in mutations
+                    if mutation.name in unmade]
+        for done in concurrent.futures.as_completed(running):
+            result = done.result()
             results.append(result)
             print(f"{result.mutation.name}: {result.caught_by} ({result.seconds:.1f} s) {shortened(result.said)}",
                   flush=True)
-            if arguments.out:  # so that little is lost if this is stopped
+            if arguments.out:  # a study that is stopped keeps what it has
                 arguments.out.write_text(report(results))
-    return results
+    return sorted(results, key=lambda result: result.mutation.name)
 
 
 def main():

@@ -15,7 +15,7 @@ namespace gradmill::paper {
 void known_kernel(const std::string& name);
 void execute(const ptx::Kernel& kernel, const ptx::Launch& launch, const std::vector<std::byte>& params);
 
-// Of this program so far.
+// What this program has executed so far.
 struct ExecutionTotals {
   size_t launches = 0;
   uint64_t lane_instructions = 0;

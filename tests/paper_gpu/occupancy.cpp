@@ -10,7 +10,7 @@ namespace gradmill::paper {
 namespace {
 
 constexpr uint32_t kRegisters = 65536;
-// Of the programming guide's table of technical specifications, by compute capability.
+// From the programming guide's table of technical specifications, by compute capability.
 constexpr Multiprocessor kMultiprocessors[] = {
     {75, 1024, 16, 64, kRegisters, 0},   {80, 2048, 32, 164, kRegisters, 1}, {86, 1536, 16, 100, kRegisters, 1},
     {89, 1536, 24, 100, kRegisters, 1},  {90, 2048, 32, 228, kRegisters, 1}, {100, 2048, 32, 228, kRegisters, 1},

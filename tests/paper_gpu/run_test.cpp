@@ -12,7 +12,7 @@
 namespace gradmill::test {
 namespace {
 
-// Looks at the counts behind every step and evaluation.
+// Looks at the counts after every step and evaluation.
 struct Watch : MetricsSink {
   void step(const StepMetrics& metrics) override {
     EXPECT_EQ(metrics.loss, 0) << "of step " << metrics.step << ", where nothing is computed";
@@ -144,7 +144,7 @@ TEST_F(PaperRun, RunsOnceItIsThere) {
   EXPECT_NE(notes.find("not tuned: no memory is left"), std::string::npos) << notes;
 }
 
-// Whichever allocation fails: an error that says so and leaves nothing behind, or a run that does without.
+// Whichever allocation fails: an error that says so and leaves nothing, or a run that does without.
 TEST_F(PaperRun, SurvivesEveryAllocationThatFails) {
   RunConfig config = text_config();
   config.compile.mode = "max-autotune";

@@ -45,7 +45,7 @@ struct CUgraphExec_st : Graph {};
 namespace gradmill::paper {
 namespace {
 
-// Whose work is being done, if any is.
+// The stream whose work is being done, or null.
 cudaStream_t working_stream = nullptr;
 double host_clock = 0;  // seconds
 

@@ -8,7 +8,7 @@
 namespace gradmill::paper::dnn {
 namespace {
 
-// Of a tensor whose sequences all begin where its strides say.
+// For a tensor whose sequences begin where its strides say.
 int64_t elements_spanned(const Tensor& tensor) {
   int64_t last = 0;
   for (size_t axis = 0; axis < 4; ++axis) last += (tensor.dim[axis] - 1) * tensor.stride[axis];

@@ -56,7 +56,7 @@ struct Graph {
   std::vector<Operation> operations;  // each after those whose results it needs
   int64_t sequences = 1, heads = 1;
 
-  // Of the head of `tensor` that belongs to head `head` of the queries.
+  // The head of `tensor` that belongs to head `head` of the queries.
   int64_t head_of(const Tensor& tensor, int64_t head) const { return head / (heads / tensor.dim[1]); }
 };
 

@@ -89,7 +89,7 @@ struct AddPair {
   }
 };
 
-// Of 16 bits, rounded once.
+// Adds 16-bit floats, rounded once.
 template <class T>
 struct AddShort {
   uint16_t operator()(uint16_t a, uint16_t b, uint16_t) const {
@@ -109,7 +109,7 @@ T result_of(T before, T b, T c, bool shared) {
 // Knowledge goes by the place in global memory.
 void pass_on(Warp& warp, const Instruction& i, uint64_t address) {
   Knowledge& there = grid_of(warp).released[address];
-  // Of other clusters and of this one, what was left there becomes known.
+  // What any cluster released at this address becomes known to the warp.
   const auto cluster = warp.block->number / grid_of(warp).launch.cluster;
   Knowledge seen;
   for (const auto& [other, clock] : there.others) {

@@ -12,7 +12,7 @@ namespace {
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 
-// Of two words side by side.
+// Shifts two words that stand side by side (shf).
 template <bool kLeft, bool kClamp>
 void funnel_shift(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto *const a = warp.at<uint32_t>(i.a), *const b = warp.at<uint32_t>(i.b), *const c = warp.at<uint32_t>(i.c);
@@ -23,7 +23,7 @@ void funnel_shift(Warp& warp, const Instruction& i, uint32_t mask) {
   });
 }
 
-// Of a field's place or length 32-bit instructions take the lower eight bits.
+// 32-bit instructions use only the lower eight bits of a field's position or length.
 template <class T>
 uint32_t field_number(uint32_t value) {
   return sizeof(T) == 8 ? std::min(value, 255u) : value & 255;

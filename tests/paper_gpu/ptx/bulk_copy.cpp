@@ -295,7 +295,9 @@ void finish_reading(Warp& warp, int lane, BulkStore& store) {
   if (!store.is_done) store.work();
   store.is_done = store.has_read = true;
   --warp.block->pending_reads;
-  if (checks(warp)) warp.block->shadow.note_read(access_of(warp, lane), store.from, store.bytes);
+  if (!checks(warp)) return;
+  const SharedShadow::Access access = access_of(warp, int(SharedShadow::kByEngine) | lane);
+  warp.block->shadow.note_read(access, store.from, store.bytes);
 }
 
 }  // namespace

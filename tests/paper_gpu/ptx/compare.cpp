@@ -114,7 +114,7 @@ void set_register(Warp& warp, const Instruction& i, uint32_t mask) {
   const uint32_t result = combined(warp, i, compared<T, F>(warp, i)), yes = static_cast<uint32_t>(i.offset);
   for_lanes(warp.at<uint32_t>(i.d), mask, [&](int lane) { return result >> lane & 1 ? yes : 0; });
 }
-// Of pairs: a predicate for each half.
+// Compares two packed 16-bit values: one predicate for each half.
 template <class T, class F>
 void set_predicates_by_pairs(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto *const a = warp.at<uint32_t>(i.a), *const b = warp.at<uint32_t>(i.b);

@@ -75,7 +75,7 @@ void shorten(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto* const a = warp.at<float>(i.a);
   for_lanes(warp.at<uint32_t>(i.d), mask, [&](int lane) { return uint32_t{To::rounded(a[lane])}; });
 }
-// Of fp32 in expf and the like.
+// cvt.sat.f32.f32, which expf and the like use.
 void saturate(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto* const a = warp.at<float>(i.a);
   for_lanes(warp.at<float>(i.d), mask, [&](int lane) { return saturated(a[lane]); });

@@ -24,7 +24,7 @@ struct Issued {
   }
 };
 
-// What was touched of the memory behind a pointer that the kernel was given, up to the next one.
+// The part of memory that was accessed between one pointer that the kernel was given and the next higher one.
 struct Extent {
   uint64_t base = 0;
   uint64_t bytes_read = 0, bytes_written = 0;     // whole sectors, each time that one is asked for

@@ -48,7 +48,8 @@ class Decoder {
     return s.operands[n];
   }
   size_t size() const { return s.operands.size(); }
-  // Throws unless there are so many operands, and no modifiers but these between the name's first part and its type.
+  // Throws unless there are exactly `operands` operands, and only these modifiers between the first part of the name
+  // and the type.
   void expect(size_t operands, std::initializer_list<std::string_view> modifiers) const;
 
   // An operand as a value of 32 (narrow) or 64 bits that is read or written.

@@ -64,7 +64,7 @@ struct OrNan {
     return a != a || b != b ? std::numeric_limits<T>::quiet_NaN() : F()(a, b);
   }
 };
-// Of sizes; the sign is that of the product.
+// min and max with .xorsign.abs: compares magnitudes; the sign is that of the product.
 template <class F>
 struct OfSizes {
   template <class T>

@@ -80,7 +80,7 @@ void complete_bytes(Warp& warp, const Instruction& i, uint32_t mask) {
   for_each_lane(mask, [&](int lane) { bytes_arrived(barrier_of(warp, i, lane), warp.at<uint32_t>(i.b)[lane]); });
 }
 
-// Of an arrival's state: how many were missing before it.
+// mbarrier.pending_count: how many arrivals were missing before the one that returned this state.
 void pending_count(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto* const a = warp.at<uint64_t>(i.a);
   for_lanes(warp.at<uint32_t>(i.d), mask, [&](int lane) { return static_cast<uint32_t>(a[lane] >> 32); });

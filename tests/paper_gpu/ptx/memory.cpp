@@ -18,7 +18,7 @@ namespace {
 // kind: the space.
 Space space_of(const Instruction& i) { return static_cast<Space>(i.kind); }
 
-// Of each lane.
+// The address that each lane accesses.
 struct Addresses {
   alignas(64) uint64_t at[kLanes];
 
@@ -118,10 +118,10 @@ uint8_t* to_write(Warp& warp, Space space, uint64_t address, uint32_t bytes, int
   }
 }
 
-// Where the bytes of each lane are that takes part.
+// The bytes that each active lane accesses, in host memory.
 using Places = uint8_t* [kLanes];
 
-// Where those of some neighbours are that follow each other; null if they have to be looked at one by one.
+// The bytes of `count` lanes whose addresses follow each other; null if the lanes must be checked one by one.
 uint8_t* run_at(Warp& warp, Space space, uint64_t address, uint32_t bytes, int first, int count, bool write) {
   if (count == 1) return nullptr;
   const uint32_t all = bytes * static_cast<uint32_t>(count);

@@ -83,7 +83,7 @@ bool SharedShadow::writes_clean(const Access& access, uint32_t address, uint32_t
     if (actor != access.actor) return false;
     const uint8_t* const lanes = readers_[actor]->lane.data() + first;
     for (uint32_t g = 0; g < count; ++g) {
-      if (times[g] > known && lanes[g] != lane_at(access, g)) return false;
+      if (times[g] > known && !may_write(lane_at(access, g), lanes[g])) return false;
     }
   }
   return true;
@@ -164,7 +164,8 @@ std::string SharedShadow::describe(const Access& access, uint32_t address, uint3
   const uint32_t first = address / granule_, count = (bytes + granule_ - 1) / granule_;
   const char* const verb = write ? "written" : "read";
   const auto by = [&](uint32_t actor, uint32_t lane) {
-    return actor == access.actor ? fmt::format("lane {} of this warp", lane) : fmt::format("warp {}", actor);
+    if (actor != access.actor) return fmt::format("warp {}", actor);
+    return by_no_thread(lane) ? "a product or copy of this warp" : fmt::format("lane {} of this warp", lane);
   };
   for (uint32_t g = 0; g < count; ++g) {
     const uint32_t record = written_[first + g], time = time_of(record), actor = actor_of(record);
@@ -186,7 +187,7 @@ std::string SharedShadow::describe(const Access& access, uint32_t address, uint3
     for (uint32_t g = 0; g < count; ++g) {
       const uint32_t time = readers_[actor]->time[first + g], lane = readers_[actor]->lane[first + g];
       if (time < floor_ || time <= access.known.of(actor)) continue;
-      if (actor == access.actor && lane == lane_at(access, g)) continue;
+      if (actor == access.actor && may_write(lane_at(access, g), lane)) continue;
       return fmt::format("race: shared memory at {:#x} is written, and {} read it without a barrier in between",
                          (first + g) * granule_, by(actor, lane));
     }

@@ -96,13 +96,13 @@ class SharedShadow {
       if (readers_[actor] == nullptr || last_read_by_threads(*readers_[actor], first, count) < floor_) continue;
       for (uint32_t g = first; g < first + count; ++g) {
         const uint32_t time = readers_[actor]->time[g], lane = readers_[actor]->lane[g];
-        if (time >= floor_ && lane != kByUnits && time >= fences(actor, lane)) return int64_t{g} * granule_;
+        if (time >= floor_ && !by_no_thread(lane) && time >= fences(actor, lane)) return int64_t{g} * granule_;
       }
     }
     return -1;
   }
-  // The lane that reads by products and copies have.
-  static constexpr uint32_t kByUnits = 0x3e;
+  // The lane that reads by products have, and what is added to the lane of a thread whose copy has read.
+  static constexpr uint32_t kByUnits = 0x3e, kByEngine = 0x40;
 
  private:
   static constexpr uint32_t kLine = 1024;  // bytes
@@ -127,10 +127,13 @@ class SharedShadow {
            time_of(record) != kPending;
   }
   Readers& readers(uint32_t actor);
+  static bool by_no_thread(uint32_t lane) { return lane == kByUnits || (lane & ~31u) == kByEngine; }
+  // Whether a lane of the reader's own warp may write over what was read: its copy's read counts as its own.
+  static bool may_write(uint32_t lane, uint32_t reader) { return reader == lane || reader == (kByEngine | lane); }
   static uint32_t last_read_by_threads(const Readers& readers, uint32_t first, uint32_t count) {
     uint16_t last = 0;
     for (uint32_t g = first; g < first + count; ++g) {
-      last = std::max(last, readers.lane[g] == kByUnits ? uint16_t{0} : readers.time[g]);
+      last = std::max(last, by_no_thread(readers.lane[g]) ? uint16_t{0} : readers.time[g]);
     }
     return last;
   }

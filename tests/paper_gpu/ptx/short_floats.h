@@ -109,7 +109,7 @@ inline uint16_t Half::rounded(float value) {
   const auto all = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = all & 0x7fffffffu, sign = all >> 16 & 0x8000u;
   const uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
-  // Behind 0.5 a float has places as small as those of subnormal halves.
+  // At 0.5 the last bit of a float is as small as that of a subnormal half.
   const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - (126u << 23);
   const uint32_t size = magnitude > 0x7f800000u    ? 0x7fffu
                         : magnitude >= 0x477ff000u ? 0x7c00u

@@ -73,7 +73,7 @@ void is_in_space(Warp& warp, const Instruction& i, uint32_t mask) {
 bool decode_is_in_space(Decoder& decoder) {
   const std::string_view name = decoder.s.type();
   const Space space = space_named(name);
-  // Of blocks and constants nothing is known that an address would tell.
+  // An address does not tell whether it is in constant memory or in this block's own shared memory.
   if (name == "const" || name == "shared::cta" || space == Space::generic) return false;
   decoder.i.run = is_in_space;
   decoder.i.kind = static_cast<uint8_t>(space == Space::cluster ? Space::shared : space);

@@ -8,7 +8,7 @@
 namespace gradmill::paper::ptx {
 namespace {
 
-// A warp that spins gives way to others after so many instructions.
+// After this many instructions a warp that spins gives way to others.
 constexpr uint64_t kTurn = 1 << 16;
 
 // Where the chosen group runs until another group is to run with it.
@@ -31,7 +31,7 @@ void join_groups(std::vector<LaneGroup>& groups) {
   }
 }
 
-// Of those that are not blocked the one that is furthest back.
+// Chooses the group that is furthest back among those that are not blocked.
 Turn choose(Warp& warp, const Instruction* code) {
   auto& groups = warp.groups;
   if (groups.size() > 1) join_groups(groups);

@@ -91,7 +91,7 @@ void expect_quotients(const std::string& modifiers, bool ftz) {
 TEST(Approximate, Quotients) { expect_quotients(".f32", false); }
 TEST(Approximate, QuotientsWithoutSubnormals) { expect_quotients(".ftz.f32", true); }
 
-// Of f64 values only the upper halves count: what software begins with.
+// These instructions read only the upper half of an f64. Software refines their results.
 template <class F>
 auto of_upper_half(F f) {
   return [f](double a) -> std::optional<Near<double>> {

@@ -95,7 +95,8 @@ TEST(AsyncCopy, LeftBehindByABlock) {
 	cp.async.cg.shared.global [%r12], [%rd11], 16;)";
   const Buffer<uint8_t> in(noise(1024));
   Buffer<uint8_t> out(1024, false);
-  expect_in_every_order({body, 2}, blocks_of(64, 3), {in, out}, [] {}, [] {});
+  expect_in_every_order(
+      {body, 2}, blocks_of(64, 3), {in, out}, [] {}, [] {});
 }
 
 // Three groups of copies; each is read as soon as it must be there.
@@ -118,7 +119,7 @@ TEST(AsyncCopy, Groups) {
       {body, 2}, blocks_of(64), {in, out}, [] {}, [&] { EXPECT_EQ(std::memcmp(in.begin(), out.begin(), 3072), 0); });
 }
 
-// Copies of other threads are waited for at a barrier: each thread's arrival comes behind its copies.
+// Copies of other threads are waited for at a barrier: each thread's arrival comes after its copies.
 TEST(AsyncCopy, ArrivesAtBarrier) {
   const std::string body = R"(
 	.shared .align 8 .b8 barrier[8];
@@ -219,6 +220,37 @@ $L_stored:
         {body, 2}, blocks_of(64), {in, out}, [&] { std::fill(out.begin(), out.end(), uint8_t{0}); },
         [&] { EXPECT_EQ(std::memcmp(in.begin(), out.begin(), 1024), 0); });
   }
+}
+
+// Where the copy engine has read, it may write again without a proxy fence: after thread 0 has waited for the store,
+// thread 32 brings other bytes to the same place.
+TEST(AsyncCopy, BulkLoadsWhereAStoreHasRead) {
+  const std::string body = kPlaces + R"(
+	.shared .align 8 .b8 barrier[8];
+	mov.u32 %r30, barrier;
+	setp.eq.s32 %p1, %r1, 0;
+	setp.eq.s32 %p2, %r1, 32;
+	@%p1 mbarrier.init.shared::cta.b64 [%r30], 1;
+	@%p1 fence.mbarrier_init.release.cluster;
+	ld.global.v4.u32 {%r20, %r21, %r22, %r23}, [%rd11];
+	st.shared.v4.u32 [%r12], {%r20, %r21, %r22, %r23};
+	fence.proxy.async.shared::cta;
+	bar.sync 0;
+	@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd102], [%r10], 1024;
+	@%p1 cp.async.bulk.commit_group;
+	@%p1 cp.async.bulk.wait_group.read 0;
+	bar.sync 0;
+	add.s64 %rd20, %rd101, 1024;
+	@%p2 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r30], 1024;
+	@%p2 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r10], [%rd20], 1024, [%r30];
+)" + wait_for("%r30", "0") +
+                           R"(
+	ld.shared.v4.u32 {%r20, %r21, %r22, %r23}, [%r12];
+	st.global.v4.u32 [%rd12+1024], {%r20, %r21, %r22, %r23};)";
+  const Buffer<uint8_t> in(noise(2048));
+  Buffer<uint8_t> out(2048, false);
+  expect_in_every_order(
+      {body, 2}, blocks_of(64), {in, out}, [] {}, [&] { EXPECT_EQ(std::memcmp(in.begin(), out.begin(), 2048), 0); });
 }
 
 // What tells nothing but when, or how soon.

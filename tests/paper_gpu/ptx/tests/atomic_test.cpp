@@ -26,7 +26,7 @@ const Place kGenericShared{"",
                            "[%rd63]"};
 
 // The word is the first operand; what was there is the first result, what is there then the second one. An operation
-// without a result gives only the latter. `rest` is what stands behind the operation's name.
+// without a result gives only the latter. `rest` is what follows the operation's name.
 template <class T, class F>
 void expect_atomic(const Place& place, const std::string& operation_name, const std::string& type,
                    const std::string& rest, F f) {

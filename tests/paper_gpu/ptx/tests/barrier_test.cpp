@@ -5,7 +5,7 @@
 namespace gradmill::paper::ptx::test {
 namespace {
 
-// Every thread writes a word to shared memory, and reads that of another one behind `barrier`.
+// Every thread writes a word to shared memory, and reads that of another one after `barrier`.
 Source exchange(const std::string& barrier, uint32_t other) {
   return {with(R"(
 	.shared .align 4 .b8 tile[1024];

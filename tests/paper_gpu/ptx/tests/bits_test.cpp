@@ -47,7 +47,7 @@ TEST(Bits, Shifts) {
   expect_shifts<uint64_t>("64");
 }
 
-// Of the 64 bits {b, a}.
+// Shifts the 64 bits {b, a} and keeps one half.
 uint32_t funnel(uint32_t a, uint32_t b, uint32_t n, bool to_left) {
   const uint64_t both = uint64_t{b} << 32 | a;
   return static_cast<uint32_t>(to_left ? both << n >> 32 : both >> n);

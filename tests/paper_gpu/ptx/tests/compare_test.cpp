@@ -20,7 +20,7 @@ auto number(T a) {
     return value(a);
 }
 
-// Of values that are no NaN.
+// Compares values that are not NaN.
 template <class T>
 bool holds(const std::string& relation, T a, T b) {
   if (relation == "eq") return a == b;

@@ -36,7 +36,7 @@ void expect_packed(const std::string& name) {
 TEST(ConvertPacked, F16) { expect_packed<F16>("f16"); }
 TEST(ConvertPacked, Bf16) { expect_packed<Bf16>("bf16"); }
 
-// Of the 13 bits below the manual says nothing.
+// The manual does not specify the lower 13 bits.
 std::optional<uint32_t> tf32_bits(double a) {
   if (std::isnan(a)) return std::nullopt;
   return std::bit_cast<uint32_t>(as<float>(a));

@@ -59,7 +59,7 @@ TEST(Convert, Integers) {
   });
 }
 
-// Of a register that is wider than the type only the lower bits count; a wider result is extended.
+// A source register wider than the type gives its lower bits. A wider destination is extended.
 TEST(Convert, WiderRegisters) {
   expect_instructions({
       operation("cvt.s32.s8", [](uint32_t a) { return int32_t{int8_t(a)}; }),

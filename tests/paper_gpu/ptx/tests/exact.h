@@ -59,13 +59,13 @@ class Exact {
   std::array<uint64_t, kWords> words_{};
 };
 
-// Of values in the format, with infinities, NaN and the signs of zeros.
+// Operands are values of the format: infinities, NaN and signed zeros included.
 double add(double a, double b, const Format& format, Rounding rounding);
 double multiply(double a, double b, const Format& format, Rounding rounding);
 double fused(double a, double b, double c, const Format& format, Rounding rounding);
 double divide(double a, double b, const Format& format, Rounding rounding);
 double square_root(double a, const Format& format, Rounding rounding);
-// Of any double.
+// Rounds any double to the format.
 double rounded(double a, const Format& format, Rounding rounding);
 // To an integer that a double holds.
 double rounded_to_integer(double a, Rounding rounding);

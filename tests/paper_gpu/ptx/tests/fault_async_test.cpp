@@ -131,7 +131,7 @@ TEST(FaultAsync, BulkStores) {
   const std::string fence = "fence.proxy.async.shared::cta;", wait = "@%p1 cp.async.bulk.wait_group.read 0;";
   expect_faults({
       {"without a fence", with(kBulkStore, {{"$fence", "$fault"}, {"$wait", wait}}), "", fence, {"fence|proxy"}},
-      {"a fence of one thread, behind the barrier",
+      {"a fence of one thread, after the barrier",
        with(kBulkStore, {{"$fence", ""}, {"bar.sync 0;\n\t@%p1 cp", "$fault @%p1 cp"}, {"$wait", wait}}),
        "bar.sync 0; @%p1 " + fence,
        fence + " bar.sync 0;",
@@ -184,13 +184,13 @@ $L_fill:
 	$wait
 	add.f32 %f5, %f1, %f4;
 	st.global.f32 [%rd11], %f5;
-	$behind
+	$after
 )";
 std::string product(const std::string& fault) {
   return with(with(kProduct, {{fault, "$fault"}}), {{"$proxy", "fence.proxy.async.shared::cta;"},
                                                     {"$fence", "wgmma.fence.sync.aligned;"},
                                                     {"$wait", "wgmma.wait_group.sync.aligned 0;"},
-                                                    {"$behind", ""}});
+                                                    {"$after", ""}});
 }
 
 TEST(FaultAsync, Products) {
@@ -216,7 +216,7 @@ TEST(FaultAsync, Products) {
        {"wait|register"},
        launch},
       {"operands that are overwritten",
-       with(product("$behind"),
+       with(product("$after"),
             {{"wgmma.wait_group.sync.aligned 0;\n\tadd.f32 %f5, %f1, %f4;\n\tst.global.f32 [%rd11], %f5;", ""}}) +
            "\n\twgmma.wait_group.sync.aligned 0;",
        "st.shared.u32 [%r13], %r1;",

@@ -25,24 +25,24 @@ const std::string kWriteR20 = "\tst.global.u32 [%rd11], %r20;\n";
 
 TEST(FaultMemory, OutsideOfGlobal) {
   expect_faults({
-      {"a word behind the end",
+      {"a word past the end",
        "ld.global.u32 %r20, [%rd1+$fault];" + kWriteR20,
        "1024",
        "1020",
        {"read", "global|byte"}},
       {"a word before the start", "ld.global.u32 %r20, [%rd1+$fault];" + kWriteR20, "-4", "0", {"read"}},
-      {"four words behind the end",
+      {"four words past the end",
        "ld.global.v4.u32 {%r20, %r21, %r22, %r23}, [%rd1+$fault];" + kWriteR20,
        "1024",
        "1008",
        {"read"}},
-      {"two long words behind the end",
+      {"two long words past the end",
        "ld.global.v2.u64 {%rd20, %rd21}, [%rd1+$fault]; st.global.u64 [%rd2], %rd21;",
        "1024",
        "1008",
        {"read"},
        blocks_of(1)},
-      {"writes a byte behind the end",
+      {"writes a byte past the end",
        "cvt.u16.u32 %rs1, %r1; st.global.u8 [%rd2+$fault], %rs1;",
        "1024",
        "1023",
@@ -72,12 +72,12 @@ TEST(FaultMemory, OutsideOfGlobal) {
 
 TEST(FaultMemory, OutsideOfShared) {
   expect_faults({
-      {"reads behind the end",
+      {"reads past the end",
        kTile + "st.shared.u32 [%r12], %r1; bar.sync 0; ld.shared.u32 %r20, [%r10+$fault];" + kWriteR20,
        "256",
        "252",
        {"shared", "read"}},
-      {"writes behind the end",
+      {"writes past the end",
        kTile + "st.shared.u32 [%r12+$fault], %r1;",
        "4",
        "0",
@@ -87,7 +87,7 @@ TEST(FaultMemory, OutsideOfShared) {
        "4",
        "0",
        {"shared", "of which the block has"}},
-      {"behind what the launch asks for",
+      {"past what the launch asks for",
        "mov.u32 %r10, dynamic; shl.b32 %r11, %r1, 2; add.s32 %r12, %r10, %r11; "
        "st.shared.u32 [%r12+$fault], %r1;",
        "4",
@@ -108,8 +108,8 @@ TEST(FaultMemory, OutsideOfShared) {
 
 TEST(FaultMemory, OutsideOfLocal) {
   expect_faults({
-      {"reads behind the end", kDepot + "ld.local.u32 %r20, [%rd20+$fault];" + kWriteR20, "16", "12", {"own memory"}},
-      {"writes behind the end", kDepot + "st.local.v2.u32 [%rd20+$fault], {%r1, %r1};", "16", "8", {"own memory"}},
+      {"reads past the end", kDepot + "ld.local.u32 %r20, [%rd20+$fault];" + kWriteR20, "16", "12", {"own memory"}},
+      {"writes past the end", kDepot + "st.local.v2.u32 [%rd20+$fault], {%r1, %r1};", "16", "8", {"own memory"}},
       {"by a generic address", kDepot + "ld.u32 %r20, [%SP+$fault];" + kWriteR20, "16", "12", {"own memory"}},
   });
 }

@@ -21,7 +21,7 @@ const std::string kTile = R"(
 )";
 const std::string kWriteR20 = "\tst.global.u32 [%rd11], %r20;\n";
 const std::vector<std::string> kRace = {"race|barrier|order|sync", "shared"};
-// Who comes first reads what nobody has written yet.
+// The reader may come first: then it reads memory that nothing has written.
 const std::vector<std::string> kTooEarlyGlobal = {"race|nothing has written", "global|bytes at"};
 const std::vector<std::string> kTooEarlyShared = {"race|nothing has written", "shared"};
 const std::vector<std::string> kGlobalRace = {"race|barrier|order|sync", "global"};

@@ -49,7 +49,7 @@ const std::vector<double>& edge_values() {
         values.push_back(std::ldexp(factor, exponent));
       }
     }
-    for (const int place : {-3, -4, -8, -11, -24, -53}) {  // ties behind the last place of a format, and beside them
+    for (const int place : {-3, -4, -8, -11, -24, -53}) {  // ties just below a format's last bit, and their neighbours
       for (const int odd : {1, 3}) {
         values.push_back(1 + std::ldexp(odd, place));
         values.push_back(1 + std::ldexp(odd, place) + 0x1p-23);

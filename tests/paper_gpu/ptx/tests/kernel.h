@@ -25,7 +25,7 @@ namespace gradmill::paper::ptx::test {
 template <class T>
 class Buffer {
  public:
-  // Of zeros.
+  // Filled with zeros.
   explicit Buffer(size_t size, bool is_written = true) : size_(size) {
     data_ = static_cast<T*>(Memory::device().allocate(size * sizeof(T)));
     if (data_ == nullptr) throw std::bad_alloc();
@@ -63,7 +63,7 @@ struct Source {
   std::string body;
   int params = 1;
   std::string globals = {};     // before the kernel
-  std::string attributes = {};  // behind its parameters
+  std::string attributes = {};  // after its parameters
 };
 std::string text_of(const Source& source);
 
@@ -73,7 +73,7 @@ std::string run_text(const std::string& text, const Launch& launch, std::span<co
 std::string run_source(const Source& source, const Launch& launch, const std::vector<uint64_t>& params,
                        const RunOptions& options = {});
 
-// `reset` is called before each run, one in every order; `check` behind it.
+// `reset` is called before each run, one in every order; `check` after it.
 void expect_in_every_order(const Source& source, const Launch& launch, const std::vector<uint64_t>& params,
                            const std::function<void()>& reset, const std::function<void()>& check);
 inline void expect_runs(const Source& source, const Launch& launch, const std::vector<uint64_t>& params) {

@@ -39,7 +39,7 @@ inline Matrix small_matrix(size_t rows, size_t columns) {
   for (double& each : matrix.values) each = (static_cast<double>(random_bits() % 7) - 3) / 2;
   return matrix;
 }
-// Of the type's own precision, and of different sizes.
+// Random values of different magnitudes that the format holds exactly.
 inline Matrix random_matrix(size_t rows, size_t columns, const Format& format) {
   Matrix matrix{rows, columns};
   for (double& each : matrix.values) {

@@ -256,7 +256,7 @@ TEST(Memory, Variables) {
   }
 }
 
-// What is asked for at launch begins behind what the kernel declares.
+// What is asked for at launch begins after what the kernel declares.
 TEST(Memory, DynamicShared) {
   const Source source{R"(
 	.shared .align 4 .b8 fixed[64];
