@@ -71,7 +71,6 @@ __device__ void walk_over_queries(const KeysLayout& shared, const Maps& maps, co
     const auto release = [&] {
       cuda::hold_in_place(dk);
       cuda::hold_in_place(dv);
-      cuda::show_to_products();                          // the copy engine must not be faster than the reads of stats
       cuda::barrier_arrive(shared.signals.empty(last));  // every lane has read stats for itself
     };
     // kFirst: there is no step before it.
