@@ -26,12 +26,20 @@ def kernel_of(name):
     return re.split(r"[<(]", name)[0].removeprefix("gradmill::")
 
 
+def without_file(name):
+    """A mangled name whose anonymous namespaces do not tell the source file and the build: nvcc gives them long names."""
+    while found := re.search(r"(\d+)_GLOBAL__N__", name):
+        begin, length = found.end(1), int(found[1])
+        name = name[:found.start()] + "12_GLOBAL__N_1" + name[begin + length:]
+    return name
+
+
 def read(paths):
     there, ran = collections.defaultdict(set), set()
     for path in paths:
         for line in open(path, encoding="utf-8"):
             gpu, what, name = line.split()
-            name = re.sub(r"\d*_GLOBAL__N__[0-9a-f]{8}_\d+_\w+?_cu_[0-9a-f]{8}(_\d+)?", "12_GLOBAL__N_1", name)
+            name = without_file(name)
             there[name].add(gpu)
             if what == "ran":
                 ran.add(name)

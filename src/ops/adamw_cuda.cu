@@ -258,7 +258,7 @@ void adamw(ExecContext& ctx, const AdamWArgs& args) {
   cuda::launch(config, adamw_kernel<N, kFirst>, flat, ctx.scalars);
   cuda::launch(config, adamw_kernel<N, kSecond>, flat, ctx.scalars);
   cuda::launch(config, adamw_kernel<N, kStep>, flat, ctx.scalars);
-  if (flat.compute != nullptr) cuda::launch(config, adamw_kernel<N, kCast>, flat, ctx.scalars);
+  if constexpr (!std::is_same_v<N, float>) cuda::launch(config, adamw_kernel<N, kCast>, flat, ctx.scalars);
 }
 
 template void prepare_update<Device::cuda, float>(ExecContext&, const TensorView&, const TensorView&);

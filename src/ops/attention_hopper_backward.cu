@@ -169,6 +169,7 @@ __device__ void bring_queries(const KeysLayout& shared, const Maps& maps, const 
       const uint32_t full = shared.signals.full(place.stage);
       const int row = item.seq * p.tiles * kTile + half * kHalf;
       cuda::barrier_wait(shared.signals.empty(place.stage), place.parity ^ 1);
+      cuda::show_to_products();  // orders the other threads' reads of stats before the copies; they would pay 2% for it
       cuda::barrier_expect(full, 2 * kHalfTileBytes + kStatsBytes);
       cuda::copy_tile(shared.tile(place.stage, 0), maps.q, head * kHeadDim, row, full);
       cuda::copy_tile(shared.tile(place.stage, 1), maps.dout, head * kHeadDim, row, full);

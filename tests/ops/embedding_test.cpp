@@ -221,7 +221,7 @@ TEST_P(EmbeddingTest, LooksUpAsTheCpuDoes) {
 
 TEST_P(EmbeddingTest, GradientAgreesWithTheCpu) {
   for (const Size& size : kSizes) {
-    for (float beta : {0.0f, 1.0f}) {
+    for (float beta : {0.0f, 0.5f, 1.0f}) {
       std::vector<int32_t> indices;  // a third of the rows use one entry, the others most of them
       for (int64_t i = 0; i < size.tokens; ++i) {
         indices.push_back(static_cast<int32_t>((i % 3 == 0 ? 60 : i * 7919) % size.entries));

@@ -18,9 +18,6 @@ inline constexpr Exception kExceptions[] = {
      "read with the others and decide about weights that are zero."},
     {"short_rows_kernel", "nothing has written",
      "The last pack of a row may reach into the padding behind it, which is written as it was read."},
-    {"key_gradient_kernel", "no proxy fence",
-     "Threads read statistics, then arrive at the barrier that the copying thread waits for. PTX asks for a proxy "
-     "fence as well. No H200 has been seen to need it."},
 };
 
 inline bool is_excepted(std::string_view kernel, std::string_view finding) {
