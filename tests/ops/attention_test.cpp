@@ -395,6 +395,31 @@ TEST_P(AttentionTest, NanReachesTheOutput) {
   }
 }
 
+// Scores of about -140: a sum that began with 0 as the largest score would vanish. What is left of the weights'
+// accuracy is that of differences of such scores.
+TEST_P(AttentionTest, ScoresFarBelowZero) {
+  for (const int64_t head_dim : {32, 64}) {
+    const AttentionCase c{
+        .name = "far below 0", .q_lens = {70, 128}, .kv_lens = {70, 128}, .head_dim = head_dim, .padding = 0};
+    AttentionInputs in = inputs(c, dtype());
+    std::fill(in.q.begin(), in.q.end(), head_dim == 32 ? 5.0f : 4.0f);
+    for (float& key : in.k) key = -5 + std::round(key * 8) / 32;
+    for (AttentionBackend backend : backends()) {
+      ctx_.kernels.attention = backend;
+      const ArenaScope scope(ctx_.persistent);
+      const AttentionGradArgs args = make(c, in, dtype());
+      const AttentionResult actual = run(args), expected = AttentionReference(c, in, args.forward, scalars()).run();
+      // Scores that were rounded to 8 bits say nothing about the weights.
+      const bool is_rounded = chosen(args.forward) == AttentionBackend::math && dtype() != DType::fp32;
+      for (size_t i = 0; i < actual.out.size(); ++i) {
+        ASSERT_NEAR(actual.out[i], expected.out[i], is_rounded ? 1 : 0.02) << i << " (" << name_of(backend) << ")";
+      }
+      for (const float value : actual.dq) ASSERT_TRUE(std::isfinite(value)) << name_of(backend);
+      for (const float value : actual.dk) ASSERT_TRUE(std::isfinite(value)) << name_of(backend);
+    }
+  }
+}
+
 class AttentionGradients : public AttentionTest {};
 TEST_P(AttentionGradients, CentralDifferences) {
   use_threads(1);

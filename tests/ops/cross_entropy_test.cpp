@@ -199,6 +199,20 @@ TEST_P(CrossEntropyTest, LargeLogitsNeitherOverflowNorVanish) {
   expect_grads(args.logits, expected.grads);
 }
 
+// Sums that began with 0 as the largest logit would vanish.
+TEST_P(CrossEntropyTest, LogitsFarBelowZero) {
+  for (const int64_t size : {64, 1024, 9000}) {
+    CrossEntropyArgs args = make(5, size);
+    std::vector<float> logits = download(args.logits);
+    for (float& logit : logits) logit -= 200;
+    args.logits = upload(logits, {5, size}, dtype());
+    const Expected expected = reference(args.logits, targets_);
+    cross_entropy(ctx_, args);
+    expect_reduction(download(args.losses), expected.losses, DType::fp32, 200, 4, "losses");
+    expect_grads(args.logits, expected.grads);
+  }
+}
+
 TEST_P(CrossEntropyTest, IgnoredRowsDoNotEvenReadTheirLogits) {
   const TensorView logits = upload(std::vector<float>(2 * 19, NAN), {2, 19}, dtype());
   const TensorView losses = tensor({2}, DType::fp32);

@@ -19,8 +19,8 @@ inline constexpr double kOverlap = 3;
 
 // What everybody who reads modelled times should know of them; the numbers are those of docs/benchmarks/paper.md.
 inline constexpr const char* kFit =
-    "times are modelled, not measured. Beside four models measured on an H200 (the cost model was calibrated on one of "
-    "them) whole steps are off by 3 to 8%, half of the ops by less than 6%, the worst by 50%. No other GPU was "
-    "compared. See docs/benchmarks/paper.md";
+    "times are modelled, not measured. Beside four models measured on an H200, on which the cost model was calibrated, "
+    "whole steps are off by 3 to 8%, half of the ops by less than 6%, the worst by 50%. No other GPU was compared. See "
+    "docs/benchmarks/paper.md";
 
 }  // namespace gradmill::paper::model
