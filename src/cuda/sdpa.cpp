@@ -57,6 +57,10 @@ struct Sdpa::Impl {
       if (stride % 8 != 0) return "cuDNN wants rows at multiples of 16 bytes";
     }
     if (!open().empty()) return open();
+    if (std::string wrong = known_wrong_in_cudnn(problem, engine.compute_capability(), cudnn_version());
+        !wrong.empty()) {
+      return wrong;
+    }
     // Older ones keep statistics of ragged sequences as if all were of full length.
     if (problem.ragged && cudnn_version() < 90600) return "sequences of different lengths need cuDNN 9.6";
     if (problem.ragged && engine.compute_capability() < 90) {

@@ -3,32 +3,15 @@
 // not errors: the caller has a kernel of our own.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
 
-#include "core/dtype.h"
+#include "cuda/sdpa_problem.h"
 
 namespace gradmill::cuda {
 
 class Engine;
-
-// B sequences of at most S rows, H query and Hkv key heads of D; queries are keys. Rows of a tensor lie `stride`
-// elements apart, heads D, so columns of a packed buffer are fine. Everything a plan depends on is here.
-struct SdpaProblem {
-  DType dtype = DType::bf16;
-  int64_t seqs = 0, len = 0, heads = 0, kv_heads = 0, head_dim = 0;
-  int64_t rows = 0;     // N: of every tensor
-  bool ragged = false;  // sequences of different lengths, one after the other; else all have S rows
-  int64_t q_stride = 0, k_stride = 0, v_stride = 0, out_stride = 0;
-  int64_t dout_stride = 0, dq_stride = 0, dk_stride = 0, dv_stride = 0;
-  int64_t left = -1, right = -1;  // as AttentionMask of ops/attention.h
-  float scale = 1;
-  bool deterministic = false;  // the backward's bits do not change from run to run
-
-  auto operator<=>(const SdpaProblem&) const = default;
-};
 
 // Where a ragged tensor's sequences begin, in elements: (B + 1) int64, row offset times stride.
 struct SdpaOffsets {

@@ -267,8 +267,14 @@ TEST_P(AttentionTest, CommonShapesAreTakenByTheFastest) {
       const AttentionArgs args = make(c, inputs(c, dtype()), dtype()).forward;
       const AttentionChoice choice = choose_attention(ctx_, args);
       if (choice.reason.find("libcudnn") != std::string::npos) GTEST_SKIP() << choice.reason;
-      // On 12.0 cuDNN 9.19 has no backward for sequences of different lengths; later versions may have one.
+      // Where cuDNN is known to be wrong (cuda/sdpa_problem.h), the flash kernel takes over and says why.
       if (!args.seq.dense && ctx_.device.compute_capability >= 120) {
+        EXPECT_EQ(choice.backend, AttentionBackend::flash) << c.name;
+        EXPECT_NE(choice.reason, "") << c.name;
+        continue;
+      }
+      const bool half_a_tile_at_the_end = args.seq.dense && args.seq.max_len % 128 == 64 && args.mask.right != 0;
+      if (half_a_tile_at_the_end && ctx_.device.compute_capability == 90) {
         EXPECT_TRUE(choice.backend == AttentionBackend::cudnn || !choice.reason.empty()) << c.name;
         continue;
       }
