@@ -17,7 +17,7 @@
 namespace gradmill::paper::ptx {
 namespace {
 
-GlobalAccess global_access(Warp& warp, bool atomic) {
+GlobalAccess global_access(Warp& warp, int lane, bool atomic) {
   const Block& block = *warp.block;
   const Grid& grid = *block.cluster->grid;
   return {.launch = grid.launch_number,
@@ -27,7 +27,7 @@ GlobalAccess global_access(Warp& warp, bool atomic) {
           .actor = warp.actor,
           .cluster_blocks = grid.launch.cluster,
           .warps_per_block = static_cast<uint32_t>(block.warps.size()),
-          .known = warp.known,
+          .known = warp.known_to(static_cast<uint32_t>(lane)),
           .atomic = atomic};
 }
 
@@ -62,7 +62,7 @@ uint8_t* checked(Warp& warp, uint64_t address, uint32_t bytes, int lane, bool re
     if (!reason.empty()) fail_unless_excepted(warp, lane, reason);
   }
   if (checking) {
-    const GlobalAccess access = global_access(warp, atomic);
+    const GlobalAccess access = global_access(warp, lane, atomic);
     const bool clean = write ? note_global_write(access, address, bytes) : note_global_read(access, address, bytes);
     if (!clean) fail(warp, mask, describe_global(access, address, bytes, write));
   }
@@ -103,7 +103,7 @@ void expect_started(Warp& warp, const Block& block, int lane) {
   if (&block == warp.block || block.cluster->phase != 0 || !checks(warp)) return;
   const auto num_warps = static_cast<uint32_t>(block.warps.size());
   for (uint32_t n = 0; n < num_warps; ++n) {
-    if (warp.known.of(block.rank * num_warps + n) >= block.shadow.floor()) return;
+    if (warp.known_to(static_cast<uint32_t>(lane)).has_heard(block.rank * num_warps + n, block.shadow.floor())) return;
   }
   fail(warp, 1u << lane,
        "the block whose shared memory this is may not have started: a barrier of the cluster is missing");
@@ -175,6 +175,7 @@ uint8_t* shared_to_write(Warp& warp, uint32_t address, uint32_t bytes, int lane,
 }
 
 uint8_t* shared_run(Warp& warp, uint32_t address, uint32_t bytes, int lane, uint32_t lane_bytes, bool write) {
+  if (warp.lanes_ahead != 0) return nullptr;
   Block& block = block_at(warp, address, lane);
   if (uint64_t{address} + bytes > block.shared_bytes) return nullptr;
   if (!checks(warp)) return block.shared + address;
@@ -230,13 +231,13 @@ void expect_reads_fenced(Warp& warp, Block& block, uint32_t address, uint32_t by
 }
 
 uint8_t* global_run(Warp& warp, uint64_t address, uint32_t bytes, int lane, bool write) {
-  if (!in_space(address, bytes)) return nullptr;
+  if (!in_space(address, bytes) || warp.lanes_ahead != 0) return nullptr;
   uint8_t* const state = state_of(address);
   const bool checking = checks(warp);
   if (!all_have(state, bytes, !write && checking ? kAllocated | kWritten : kAllocated)) return nullptr;
   if (checking) {
     if (warp.block->pending_writes != 0) expect_not_being_stored(warp, address, bytes, lane);
-    const GlobalAccess access = global_access(warp, false);
+    const GlobalAccess access = global_access(warp, lane, false);
     if (!(write ? note_global_write(access, address, bytes) : note_global_read(access, address, bytes))) return nullptr;
   }
   if (write) std::memset(state, kAllocated | kWritten | (*state & kOfHost), bytes);

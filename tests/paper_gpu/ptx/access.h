@@ -44,7 +44,8 @@ void expect_not_being_read(Warp& warp, Block& block, uint32_t address, uint32_t 
 void expect_not_being_stored(Warp& warp, uint64_t address, uint32_t bytes, int lane);
 
 inline SharedShadow::Access access_of(Warp& warp, int lane, uint32_t lane_bytes = 0) {
-  return {warp.actor, static_cast<uint32_t>(lane), warp.known, lane_bytes};
+  const auto number = static_cast<uint32_t>(lane);
+  return {warp.actor, number, warp.known_to(number), warp.lanes_met, lane_bytes};
 }
 
 }  // namespace gradmill::paper::ptx

@@ -120,14 +120,14 @@ void pass_on(Warp& warp, const Instruction& i, uint64_t address) {
     }
   }
   if (i.flags & kAcquire) {
-    acquire(warp, seen);
+    acquire_of_warps(warp, seen);
   } else {
     warp.seen.join(seen);
     warp.has_seen = true;
   }
   const Knowledge* mine = nullptr;
   if (i.flags & kRelease) {
-    warp.known.set(warp.actor, warp.known.of(warp.actor) + 1);
+    advance(warp);
     mine = &warp.known;
   } else if (warp.has_fenced) {
     mine = &warp.fenced;

@@ -25,7 +25,8 @@ void wake_all(NamedBarrier& barrier) {
   barrier = NamedBarrier{};
   for (Warp* const warp : done.waiting) {
     warp->waits = false;
-    acquire(*warp, done.known);
+    acquire(*warp, done.known, warp->live);
+    meet(*warp);
     const Instruction& i = *warp->current;
     if (i.kind == kCount) std::fill_n(warp->at<uint32_t>(i.d), kLanes, done.count);
     if (i.kind == kAnyOf) set_predicate(*warp, i.d, warp->live, done.count != 0 ? kAllLanes : 0);
@@ -51,7 +52,7 @@ bool arrive_at_cluster(Warp& warp, const Instruction& i, uint32_t mask) {
     warp.cluster_phase = cluster.phase;
     ++cluster.arrived;
     if (!(i.flags & kRelaxed)) {
-      release(warp, cluster.known);
+      release(warp, cluster.known, mask);
     } else if (warp.has_fenced) {
       cluster.known.join(warp.fenced);
     }
@@ -64,7 +65,8 @@ bool arrive_at_cluster(Warp& warp, const Instruction& i, uint32_t mask) {
     return false;
   }
   warp.in_cluster_barrier = false;
-  acquire(warp, cluster.released);
+  acquire(warp, cluster.released, mask);
+  meet(warp);
   return true;
 }
 
@@ -79,8 +81,7 @@ void arrive_by_scheduler(Warp&, const Instruction&, uint32_t) {}
 
 // Shows what a lane wrote to the copy engine and to products.
 void fence_proxy(Warp& warp, const Instruction&, uint32_t mask) {
-  const uint32_t time = warp.known.of(warp.actor) + 1;
-  warp.known.set(warp.actor, time);
+  const uint32_t time = advance(warp);
   for_each_lane(mask, [&](int lane) { warp.proxy_fences[lane] = time + 1; });
   for (auto& [address, barrier] : warp.block->memory_barriers) barrier.known_to_engine |= barrier.maker == warp.actor;
 }
@@ -88,11 +89,11 @@ void fence_proxy(Warp& warp, const Instruction&, uint32_t mask) {
 // Between accesses and relaxed atomics: what was done before is passed on by atomics that follow, what atomics saw
 // before is known from here on.
 void fence_memory(Warp& warp, const Instruction&, uint32_t) {
-  if (warp.has_seen) acquire(warp, warp.seen);
+  if (warp.has_seen) acquire_of_warps(warp, warp.seen);
   warp.has_seen = false;
   warp.seen.clear();
   warp.fenced.clear();
-  release(warp, warp.fenced);
+  release(warp, warp.fenced, kAllLanes);
   warp.has_fenced = true;
 }
 
@@ -129,14 +130,51 @@ bool decode_cluster_barrier(Decoder& decoder) {
 
 }  // namespace
 
-void release(Warp& warp, Knowledge& to) {
-  warp.known.set(warp.actor, warp.known.of(warp.actor) + 1);
-  to.join(warp.known);
+uint32_t advance(Warp& warp) {
+  const uint32_t time = warp.known.of(warp.actor) + 1;
+  if (time >= SharedShadow::kMostTime && checks(warp)) {
+    throw Finding{"a block synchronises too often for the checks to count; PAPER_CHECKS=off runs it without them"};
+  }
+  warp.known.set(warp.actor, time);
+  if (warp.lanes_ahead != 0) warp.ahead.set(warp.actor, time);
+  return time;
 }
 
-void acquire(Warp& warp, const Knowledge& from) {
+void tell(const Warp& warp, Knowledge& to, uint32_t lanes) {
+  const uint32_t before = to.of(warp.actor);
+  to.join(warp.known);
+  if (warp.lanes_ahead & lanes) to.join(warp.ahead);
+  if ((warp.live & ~lanes) == 0) return;
+  to.set(warp.actor, std::max(before, warp.lanes_met));
+  to.set_lanes(warp.actor, lanes, warp.known.of(warp.actor));
+}
+
+void release(Warp& warp, Knowledge& to, uint32_t lanes) {
+  advance(warp);
+  tell(warp, to, lanes);
+}
+
+void acquire_of_warps(Warp& warp, const Knowledge& from) {
   warp.known.join(from);
+  if (warp.lanes_ahead != 0) warp.ahead.join(from);
   warp.acquired_at = warp.known.of(warp.actor) + 1;
+}
+
+void acquire(Warp& warp, const Knowledge& from, uint32_t lanes) {
+  if ((warp.live & ~lanes) == 0) {
+    warp.lanes_met = std::max(warp.lanes_met, from.of(warp.actor));
+    return acquire_of_warps(warp, from);
+  }
+  if (warp.lanes_ahead == 0) warp.ahead = warp.known;
+  warp.lanes_ahead |= lanes;
+  warp.ahead.join(from);
+  warp.acquired_at = warp.known.of(warp.actor) + 1;
+}
+
+void meet(Warp& warp) {
+  warp.lanes_met = warp.known.of(warp.actor);
+  if (warp.lanes_ahead != 0) warp.known.join(warp.ahead);
+  warp.lanes_ahead = 0;
 }
 
 bool arrive(Warp& warp, const Instruction& i, uint32_t mask) {
@@ -162,7 +200,7 @@ bool arrive(Warp& warp, const Instruction& i, uint32_t mask) {
   barrier.expected = expected;
   ++barrier.arrived;
   count_votes(warp, i, mask, barrier);
-  release(warp, barrier.known);
+  release(warp, barrier.known, mask);
   if (i.kind != kArrive) {
     barrier.waiting.push_back(&warp);
     warp.waits = true;

@@ -102,7 +102,8 @@ void active_mask(Warp& warp, const Instruction& i, uint32_t mask) {
 
 // Orders what lanes of this warp do in memory before and after it.
 void synchronise_warp(Warp& warp, const Instruction&, uint32_t) {
-  warp.known.set(warp.actor, warp.known.of(warp.actor) + 1);
+  advance(warp);
+  meet(warp);
 }
 
 // The predicate of d|p, as a number.

@@ -107,13 +107,18 @@ struct Warp {
   uint32_t products_in_flight = 0;
   bool products_fenced = false;  // registers are ready for a product
 
-  Knowledge known;   // what happened before this point, by any warp
-  Knowledge fenced;  // what a fence has made ready to be passed on by a relaxed atomic
-  Knowledge seen;    // what relaxed atomics have seen and a fence will make known
+  Knowledge known;           // what happened before this point, by any warp, and all lanes know it
+  Knowledge ahead;           // what some lanes know: they have waited alone
+  uint32_t lanes_ahead = 0;  // which ones; 0: `ahead` is out of date
+  uint32_t lanes_met = 0;    // what the warp itself did until this time is known to all of its lanes
+  Knowledge fenced;          // what a fence has made ready to be passed on by a relaxed atomic
+  Knowledge seen;            // what relaxed atomics have seen and a fence will make known
   bool has_fenced = false, has_seen = false;
   uint32_t proxy_fences[kLanes] =
       {};                    // when each lane last ordered its accesses with those of the copy engine and products
   uint32_t acquired_at = 0;  // when it last learnt something from others
+
+  const Knowledge& known_to(uint32_t lane) const { return lanes_ahead >> (lane % kLanes) & 1 ? ahead : known; }
 
   template <class T>
   T* at(Slot slot) {
@@ -217,7 +222,17 @@ void check_products(Warp& warp, const Instruction& instruction, uint32_t mask);
 // Barriers: whether the warp goes on; what it passes on and learns.
 bool arrive(Warp& warp, const Instruction& instruction, uint32_t mask);
 void warp_ended(Warp& warp);
-void release(Warp& warp, Knowledge& to);
-void acquire(Warp& warp, const Knowledge& from);
+// Time goes on. Returns the time of what was done until now.
+uint32_t advance(Warp& warp);
+// What these lanes did until now, and all that the warp knows, becomes known to others.
+void release(Warp& warp, Knowledge& to, uint32_t lanes);
+// Without advance(), for several at a time.
+void tell(const Warp& warp, Knowledge& to, uint32_t lanes);
+// These lanes learn something.
+void acquire(Warp& warp, const Knowledge& from, uint32_t lanes);
+// All lanes learn something that does not tell lanes apart.
+void acquire_of_warps(Warp& warp, const Knowledge& from);
+// All lanes are at one place and know what any of them did before the last advance(), and learnt.
+void meet(Warp& warp);
 
 }  // namespace gradmill::paper::ptx

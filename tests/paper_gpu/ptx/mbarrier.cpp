@@ -55,8 +55,16 @@ MemoryBarrier& barrier_of(Warp& warp, const Instruction& i, int lane) {
   return barrier_at(warp, address_of(warp, i, lane), lane);
 }
 
+uint32_t lanes_at(Warp& warp, const Instruction& i, uint32_t mask, uint32_t address) {
+  uint32_t result = 0;
+  for_each_lane(mask, [&](int lane) { result |= uint32_t{address_of(warp, i, lane) == address} << lane; });
+  return result;
+}
+
 // b: bytes, where kExpects; with kArrives also arrives.
 void arrive_there(Warp& warp, const Instruction& i, uint32_t mask) {
+  if (i.flags & kArrives) advance(warp);
+  const MemoryBarrier* told = nullptr;
   for_each_lane(mask, [&](int lane) {
     MemoryBarrier& barrier = barrier_of(warp, i, lane);
     const uint64_t state = barrier.phase | uint64_t{barrier.pending} << 32;
@@ -66,7 +74,8 @@ void arrive_there(Warp& warp, const Instruction& i, uint32_t mask) {
       if (barrier.pending < count) fail(warp, 1u << lane, "more threads arrive at a barrier than it expects");
       barrier.pending -= count;
       if (i.flags & kDrops) barrier.expected -= count;
-      release(warp, barrier.known);
+      if (told != &barrier) tell(warp, barrier.known, lanes_at(warp, i, mask, address_of(warp, i, lane)));
+      told = &barrier;
     }
     if (i.d != kNoSlot) warp.at<uint64_t>(i.d)[lane] = state;
     if ((i.flags & kStays) && barrier.pending == 0)
@@ -99,7 +108,7 @@ void try_wait(Warp& warp, const Instruction& i, uint32_t mask) {
     if (!asked || address != last_address || phase != last_phase) {
       const MemoryBarrier& barrier = barrier_at(warp, address, lane);
       done = i.flags & kByParity ? (barrier.phase & 1) != phase : barrier.phase != static_cast<uint32_t>(phase);
-      if (done) acquire(warp, barrier.released);
+      if (done) acquire(warp, barrier.released, lanes_at(warp, i, mask, address_of(warp, i, lane)));
       asked = true;
       last_address = address;
       last_phase = phase;
@@ -141,7 +150,8 @@ MemoryBarrier& barrier_at(Warp& warp, uint32_t address, int lane) {
     fail(warp, 1u << lane, fmt::format("shared memory at {:#x} holds no barrier that was initialised", address));
   }
   const MemoryBarrier& barrier = found->second;
-  const bool told = warp.actor == barrier.maker || warp.known.of(barrier.maker) >= barrier.made_at;
+  const bool told =
+      warp.actor == barrier.maker || warp.known_to(uint32_t(lane)).has_heard(barrier.maker, barrier.made_at);
   if (checks(warp) && !told) {
     fail(warp, 1u << lane,
          "a barrier is used before its initialisation is known to this warp: a __syncthreads is missing");

@@ -131,17 +131,23 @@ uint8_t* run_at(Warp& warp, Space space, uint64_t address, uint32_t bytes, int f
 }
 
 void find_to_read(Warp& warp, Space space, const Addresses& addresses, uint32_t mask, uint32_t bytes, Places& places) {
-  const bool may_share = space != Space::local && space != Space::generic;
+  const bool may_share = space != Space::local && space != Space::generic && warp.lanes_ahead == 0;
+  const bool notes_lanes = space == Space::shared || space == Space::cluster;
   int before = -1;
+  bool is_repeated = false;  // the place of `before` was that of the lane before it, too
   for (uint32_t left = mask; left != 0;) {
     const int first = std::countr_zero(left);
     const uint64_t address = addresses.at[first];
     // Lanes often read one place: parameters, scalars.
     if (before >= 0 && may_share && address == addresses.at[before]) {
+      // Whether one lane reads it or several is noted; how many does not matter.
+      if (notes_lanes && !is_repeated) to_read(warp, space, address, bytes, first);
+      is_repeated = true;
       places[first] = places[before];
       left &= left - 1;
       continue;
     }
+    is_repeated = false;
     const int count = addresses.in_a_row(first, mask, bytes);
     uint8_t* const run = run_at(warp, space, address, bytes, first, count, false);
     for (int lane = first; lane < first + count; ++lane) {

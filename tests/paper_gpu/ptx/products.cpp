@@ -25,7 +25,7 @@ bool is_known_tile(Warp& warp, const SharedShadow::Access& access, const Operand
 
 void check_operand(Warp& warp, const OperandPlace& place) {
   Block& block = *warp.block;
-  const SharedShadow::Access access = access_of(warp, 0);
+  const SharedShadow::Access access{warp.actor, 0, warp.known, warp.lanes_met};
   const bool checking = checks(warp);
   place.for_each_block([&](const OperandPlace::Block& part) {
     if (part.to <= block.shared_bytes && (!checking || is_known_tile(warp, access, part))) return;
@@ -51,7 +51,7 @@ void check_operands(Warp& warp, const OpenProduct& product) {
 // They have been read until now: who writes there must wait for what this warp says from here on.
 void note_operand(Warp& warp, const OperandPlace& place, const uint32_t* chunks, uint32_t num_chunks) {
   SharedShadow& shadow = warp.block->shadow;
-  const SharedShadow::Access access = access_of(warp, SharedShadow::kByUnits);
+  const SharedShadow::Access access{warp.actor, SharedShadow::kByUnits, warp.known, warp.lanes_met};
   place.for_each_block([&](const OperandPlace::Block& part) {
     if (is_known_tile(warp, access, part)) return;
     place.for_each_chunk(part, [&](uint32_t at, uint32_t, uint32_t) {

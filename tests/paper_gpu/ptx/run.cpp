@@ -83,6 +83,8 @@ void start_warp(Warp& warp, uint32_t threads, uint32_t num_actors) {
   const uint32_t floor = warp.block->shadow.floor();
   warp.known.clear();
   warp.known.clock.assign(num_actors, floor - 1);
+  warp.lanes_met = floor - 1;
+  warp.lanes_ahead = 0;
   std::fill(std::begin(warp.proxy_fences), std::end(warp.proxy_fences), floor);
 }
 

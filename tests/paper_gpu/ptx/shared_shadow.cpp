@@ -42,7 +42,7 @@ bool SharedShadow::reads_clean(const Access& access, uint32_t address, uint32_t 
     if (record == clean) continue;
     const uint32_t time = time_of(record);
     if (time < floor_) return false;
-    if (time <= access.known.of(actor_of(record))) {
+    if (is_known(access, record)) {
       clean = record;
     } else if (!own(access, record, g)) {
       return false;
@@ -55,7 +55,7 @@ bool SharedShadow::are_clean_lines(const Access& access, uint32_t address, uint3
   if (bytes == 0 || address % kLine != 0 || bytes % kLine != 0) return false;
   for (uint32_t n = address / kLine; n < (address + bytes) / kLine; ++n) {
     const uint32_t record = lines_[n];
-    if (record == 0 || (time_of(record) > access.known.of(actor_of(record)) && time_of(record) >= floor_)) return false;
+    if (record == 0 || (time_of(record) > access.known_of(actor_of(record)) && time_of(record) >= floor_)) return false;
   }
   return true;
 }
@@ -67,7 +67,7 @@ bool SharedShadow::writes_clean(const Access& access, uint32_t address, uint32_t
   for (uint32_t g = are_clean_lines(access, address, bytes) ? count : 0; g < count; ++g) {
     const uint32_t record = records[g];
     if (record == clean) continue;
-    if (time_of(record) <= access.known.of(actor_of(record)) || time_of(record) < floor_) {
+    if (time_of(record) < floor_ || is_known(access, record)) {
       clean = record;
     } else if (!own(access, record, g)) {
       return false;
@@ -76,14 +76,13 @@ bool SharedShadow::writes_clean(const Access& access, uint32_t address, uint32_t
   for (uint32_t actor = 0; actor < readers_.size(); ++actor) {
     if (readers_[actor] == nullptr) continue;
     const uint16_t* const times = readers_[actor]->time.data() + first;
-    const auto known = static_cast<uint16_t>(std::max(access.known.of(actor), floor_ - 1));
+    const auto known = static_cast<uint16_t>(std::max(access.known_of(actor), floor_ - 1));
     uint16_t latest = 0;
     for (uint32_t g = 0; g < count; ++g) latest = std::max(latest, times[g]);
     if (latest <= known) continue;
-    if (actor != access.actor) return false;
     const uint8_t* const lanes = readers_[actor]->lane.data() + first;
     for (uint32_t g = 0; g < count; ++g) {
-      if (times[g] > known && !may_write(lane_at(access, g), lanes[g])) return false;
+      if (times[g] > known && !is_known_read(access, lane_at(access, g), actor, lanes[g], times[g])) return false;
     }
   }
   return true;
@@ -102,7 +101,7 @@ bool SharedShadow::written_by_this_warp_alone(const Access& access, uint32_t add
     if (actor_of(written_[g]) != access.actor || time_of(written_[g]) != now(access)) return false;
     for (uint32_t actor = 0; actor < readers_.size(); ++actor) {
       if (readers_[actor] == nullptr || readers_[actor]->time[g] < floor_) continue;
-      if (readers_[actor]->time[g] > access.known.of(actor)) return false;
+      if (readers_[actor]->time[g] > access.known_of(actor)) return false;
     }
   }
   return true;
@@ -118,7 +117,8 @@ void SharedShadow::note_read(const Access& access, uint32_t address, uint32_t by
   constexpr uint8_t kSeveral = 0xff;
   for (uint32_t g = 0; g < count; ++g) {
     const auto lane = static_cast<uint8_t>(lane_at(access, g));
-    lanes[g] = times[g] == time && lanes[g] != lane ? kSeveral : lane;
+    const bool is_recent = times[g] > access.lanes_met && times[g] >= floor_;
+    lanes[g] = is_recent && lanes[g] != lane && !by_no_thread(lanes[g]) ? kSeveral : lane;
     times[g] = static_cast<uint16_t>(time);
   }
 }
@@ -174,7 +174,7 @@ std::string SharedShadow::describe(const Access& access, uint32_t address, uint3
       if (!write) return fmt::format("shared memory at {:#x} is read, but nothing has written it", at);
       continue;
     }
-    if (time <= access.known.of(actor) || own(access, record, g)) continue;
+    if (is_known(access, record) || own(access, record, g)) continue;
     if (actor == kBarrierActor) return fmt::format("shared memory at {:#x} is {}, but holds a barrier", at, verb);
     if (time == kPending) {
       return fmt::format("shared memory at {:#x} is {} before the copy to it has been waited for", at, verb);
@@ -186,8 +186,7 @@ std::string SharedShadow::describe(const Access& access, uint32_t address, uint3
     if (readers_[actor] == nullptr) continue;
     for (uint32_t g = 0; g < count; ++g) {
       const uint32_t time = readers_[actor]->time[first + g], lane = readers_[actor]->lane[first + g];
-      if (time < floor_ || time <= access.known.of(actor)) continue;
-      if (actor == access.actor && may_write(lane_at(access, g), lane)) continue;
+      if (time < floor_ || is_known_read(access, lane_at(access, g), actor, lane, time)) continue;
       return fmt::format("race: shared memory at {:#x} is written, and {} read it without a barrier in between",
                          (first + g) * granule_, by(actor, lane));
     }

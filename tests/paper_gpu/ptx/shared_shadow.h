@@ -20,8 +20,12 @@ class SharedShadow {
     uint32_t actor;
     uint32_t lane;
     const Knowledge& known;
+    uint32_t lanes_met = 0;   // until when lanes of the actor know of each other
     uint32_t lane_bytes = 0;  // 0: all bytes belong to `lane`
     bool atomic = false;      // ordered with other atomic ones
+
+    // Until when all that an actor's lanes have done is known.
+    uint32_t known_of(uint32_t other) const { return other == actor ? lanes_met : known.of(other); }
   };
 
   // A new block: nothing was written yet. All clocks begin at floor().
@@ -58,7 +62,7 @@ class SharedShadow {
       if (lines_[n] != record) return false;
     }
     return actor_of(record) >= first_engine && time_of(record) >= floor_ &&
-           time_of(record) <= access.known.of(actor_of(record));
+           time_of(record) <= access.known_of(actor_of(record));
   }
   // Written by a copy that has not been waited for: nobody may read or write it.
   void note_pending(const Access& access, uint32_t address, uint32_t bytes) {
@@ -103,10 +107,12 @@ class SharedShadow {
   }
   // The lane that reads by products have, and what is added to the lane of a thread whose copy has read.
   static constexpr uint32_t kByUnits = 0x3e, kByEngine = 0x40;
+  // Times that can be noted.
+  static constexpr uint32_t kMostTime = 0xff00;
 
  private:
   static constexpr uint32_t kLine = 1024;  // bytes
-  static constexpr uint32_t kPending = 0xffff, kMostTime = 0xff00, kAtomic = 0x20u << 16, kBarrierActor = 0x3ff;
+  static constexpr uint32_t kPending = 0xffff, kAtomic = 0x20u << 16, kBarrierActor = 0x3ff;
 
   struct Readers {
     std::vector<uint16_t> time;
@@ -128,8 +134,21 @@ class SharedShadow {
   }
   Readers& readers(uint32_t actor);
   static bool by_no_thread(uint32_t lane) { return lane == kByUnits || (lane & ~31u) == kByEngine; }
-  // Whether a lane of the reader's own warp may write over what was read: its copy's read counts as its own.
-  static bool may_write(uint32_t lane, uint32_t reader) { return reader == lane || reader == (kByEngine | lane); }
+  // Whether a lane may write over what its warp has read: a copy's read counts as that of the lane that has waited for
+  // it, and all lanes have waited for products.
+  static bool may_write(uint32_t lane, uint32_t reader) {
+    return reader == lane || reader == (kByEngine | lane) || reader == kByUnits;
+  }
+  static bool is_known(const Access& access, uint32_t record) {
+    return time_of(record) <= access.known_of(actor_of(record)) ||
+           (time_of(record) != kPending && access.known.of_lane(actor_of(record), lane_of(record), time_of(record)));
+  }
+  static bool is_known_read(const Access& access, uint32_t writer, uint32_t actor, uint32_t lane, uint32_t time) {
+    if (time <= access.known_of(actor)) return true;
+    if (actor == access.actor && may_write(writer, lane)) return true;
+    if (lane != kByUnits) return access.known.of_lane(actor, lane & ~kByEngine, time);
+    return access.known.has_heard(actor, time);  // every lane has waited for them
+  }
   static uint32_t last_read_by_threads(const Readers& readers, uint32_t first, uint32_t count) {
     uint16_t last = 0;
     for (uint32_t g = first; g < first + count; ++g) {
@@ -144,8 +163,8 @@ class SharedShadow {
   }
   // Whether these are whole lines, each of one record that may be written over.
   bool are_clean_lines(const Access& access, uint32_t address, uint32_t bytes) const;
-  // Notes a read of four granules. False, and nothing is noted, where the actor has read some of them just now as
-  // another lane.
+  // Notes a read of four granules. False, and nothing is noted, where the actor may have read some of them as another
+  // lane after its lanes met.
   bool note_four(const Access& access, Readers& own, uint32_t first) {
     constexpr uint64_t kOnes = 0x0001000100010001u;
     const uint32_t time = now(access), lanes = access.lane * 0x01010101u;
@@ -157,6 +176,7 @@ class SharedShadow {
     const uint64_t differ = before ^ times;
     if (differ == 0 && lanes == lanes_before) return true;
     if (((differ - kOnes) & ~differ & (kOnes << 15)) != 0) return false;
+    if (lanes != lanes_before && access.lanes_met + 1 != time) return false;
     std::memcpy(own.time.data() + first, &times, sizeof(times));
     std::memcpy(own.lane.data() + first, &lanes, sizeof(lanes));
     latest_ = std::max(latest_, time);
@@ -169,7 +189,7 @@ class SharedShadow {
     std::memcpy(records, written_.data() + first, sizeof(records));
     const auto record = static_cast<uint32_t>(records[0]);
     if (records[0] != records[1] || records[0] >> 32 != record) return false;
-    if (time_of(record) < floor_ || time_of(record) > access.known.of(actor_of(record))) return false;
+    if (time_of(record) < floor_ || time_of(record) > access.known_of(actor_of(record))) return false;
     if (access.actor >= readers_.size() || readers_[access.actor] == nullptr) return false;
     return note_four(access, *readers_[access.actor], first);
   }

@@ -82,6 +82,51 @@ TEST(FaultRace, InAWarp) {
   });
 }
 
+// Lanes of a warp that nothing has brought together: fences and arrivals do not.
+TEST(FaultRace, LanesThatHaveNotMet) {
+  const std::string barrier = R"(
+	.shared .align 8 .b8 barrier[8];
+	mov.u32 %r30, barrier;
+	@%p2 mbarrier.init.shared::cta.b64 [%r30], 1;
+	bar.sync 0;
+)";
+  const std::string arrive = "mbarrier.arrive.shared::cta.b64 _, [%r30]; ";
+  expect_faults({
+      {"read by all what the first one wrote",
+       kTile + "@%p2 st.shared.u32 [%r10], %r2; $fault ld.shared.u32 %r20, [%r10];" + kWriteR20, "",
+       "bar.warp.sync -1;", kTooEarlyShared, blocks_of(32)},
+      {"overwritten by the first one, read by all",
+       kTile + "@%p2 st.shared.u32 [%r10], %r2; bar.warp.sync -1; ld.shared.u32 %r20, [%r10]; $fault "
+               "@%p2 st.shared.u32 [%r10], %r20;",
+       "", "bar.warp.sync -1;", kRace, blocks_of(32)},
+      {"an exchange with a fence", kTile + "st.shared.u32 [%r12], %r1; $fault ld.shared.u32 %r20, [%r16];" + kWriteR20,
+       "fence.proxy.async.shared::cta; membar.cta;", "bar.warp.sync -1;", kRace, blocks_of(32)},
+      {"an exchange after one lane has arrived",
+       kTile + barrier + "st.shared.u32 [%r12], %r1; $fault @%p2 " + arrive + "ld.shared.u32 %r20, [%r16];" + kWriteR20,
+       "", "bar.warp.sync -1;", kRace, blocks_of(32)},
+      {"one arrives for all that have written",
+       kTile + barrier + "@!%p1 bra $L_reads; st.shared.u32 [%r12], %r1; $fault @%p2 " + arrive +
+           "bra.uni $L_end;\n$L_reads:\n" + wait_for("%r30", "0") + "ld.shared.u32 %r20, [%r14];" + kWriteR20 +
+           "$L_end:",
+       "", "bar.warp.sync -1;", kTooEarlyShared},
+      {"one arrives for all that have read",
+       kTile + barrier + "st.shared.u32 [%r12], %r1; bar.sync 0; @!%p1 bra $L_writes; ld.shared.u32 %r20, [%r14]; " +
+           kWriteR20 + "$fault @%p2 " + arrive + "bra.uni $L_end;\n$L_writes:\n" + wait_for("%r30", "0") +
+           "st.shared.u32 [%r12], %r2;\n$L_end:",
+       "", "bar.warp.sync -1;", kRace},
+      {"one waits for all that read",
+       kTile + barrier + "@!%p1 bra $L_reads; @%p2 st.shared.u32 [%r12], %r1; @%p2 " + arrive +
+           "bra.uni $L_end;\n$L_reads: @!%p3 bra $L_told;\n" + wait_for("%r30", "0") +
+           "$L_told: $fault ld.shared.u32 %r20, [%r10];" + kWriteR20 + "$L_end:",
+       "", "bar.warp.sync -1;", kTooEarlyShared},
+      {"one arrives for itself",
+       kTile + barrier + "@!%p1 bra $L_reads; @%p2 st.shared.u32 [%r12], %r1; @%p2 " + arrive +
+           "bra.uni $L_end;\n$L_reads:\n" + wait_for("%r30", "$fault") + "ld.shared.u32 %r20, [%r10];" + kWriteR20 +
+           "$L_end:",
+       "1", "0", kTooEarlyShared},
+  });
+}
+
 TEST(FaultRace, InGlobal) {
   const std::string other_block =
       "xor.b32 %r10, %r9, $fault; mul.wide.u32 %rd20, %r10, 4; add.s64 %rd21, %rd2, %rd20; ";
@@ -170,6 +215,15 @@ TEST(FaultRace, Barriers) {
        "64",
        {"barrier|wait|deadlock"}},
   });
+}
+
+TEST(FaultRace, TooManyBarriersToCount) {
+  expect_fault({"barriers",
+                "mov.u32 %r10, 0;\n$L_again: bar.sync 0; add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, "
+                "$fault; @%p1 bra $L_again;",
+                "70000",
+                "1000",
+                {"too often", "PAPER_CHECKS"}});
 }
 
 TEST(FaultRace, Masks) {
