@@ -59,6 +59,20 @@ int attribute(cudaDeviceAttr which, const Kind& kind) {
   }
 }
 
+// Of a row within which chunks are permuted; 0: they are not.
+uint32_t swizzled_bytes(CUtensorMapSwizzle swizzle) {
+  switch (swizzle) {
+    case CU_TENSOR_MAP_SWIZZLE_128B:
+      return 128;
+    case CU_TENSOR_MAP_SWIZZLE_64B:
+      return 64;
+    case CU_TENSOR_MAP_SWIZZLE_32B:
+      return 32;
+    default:
+      return 0;
+  }
+}
+
 // The rules of the driver's page on tensor maps, for those of two dimensions without interleaving.
 std::string why_no_map(CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* sizes,
                        const cuuint64_t* strides, const cuuint32_t* box, CUtensorMapSwizzle swizzle) {
@@ -71,8 +85,8 @@ std::string why_no_map(CUtensorMapDataType type, cuuint32_t rank, void* address,
   if (sizes[0] == 0 || sizes[1] == 0) return "is empty";
   if (box[0] == 0 || box[0] > 256 || box[1] == 0 || box[1] > 256) return "has a box of more than 256";
   const size_t width = box[0] * sizeof(uint16_t);
-  const size_t most = swizzle == CU_TENSOR_MAP_SWIZZLE_128B ? 128 : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 64 : width;
-  if (width % 16 != 0 || width > most) return "has a box whose rows the swizzle does not hold";
+  const size_t most = swizzled_bytes(swizzle);
+  if (width % 16 != 0 || (most != 0 && width > most)) return "has a box whose rows the swizzle does not hold";
   expect_inside(address, (sizes[1] - 1) * strides[0] + sizes[0] * sizeof(uint16_t), Where::device_or_host,
                 "a tensor map");
   return {};
@@ -85,17 +99,10 @@ CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t ran
   std::memset(map, 0, sizeof(*map));
   const std::string reason = why_no_map(type, rank, address, sizes, strides, box, swizzle);
   if (reason.empty()) {
-    const uint32_t row = swizzle == CU_TENSOR_MAP_SWIZZLE_128B  ? 128
-                         : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 64
-                         : swizzle == CU_TENSOR_MAP_SWIZZLE_32B ? 32
-                                                                : 0;
-    const ptx::TensorMap made{ptx::TensorMap::kMagic,
-                              reinterpret_cast<uint64_t>(address),
-                              {sizes[0], sizes[1]},
-                              strides[0],
-                              {box[0], box[1]},
-                              sizeof(uint16_t),
-                              row};
+    const ptx::TensorMap made{ptx::TensorMap::kMagic, reinterpret_cast<uint64_t>(address),
+                              {sizes[0], sizes[1]},   strides[0],
+                              {box[0], box[1]},       sizeof(uint16_t),
+                              swizzled_bytes(swizzle)};
     std::memcpy(map, &made, sizeof(made));
     return CUDA_SUCCESS;
   }

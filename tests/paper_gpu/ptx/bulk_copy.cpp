@@ -27,8 +27,7 @@ struct Tile {
       : row_bytes(map.row_bytes()), bytes(map.box_bytes()), swizzle(map.swizzle) {
     const int64_t begin = column * int64_t{map.element_bytes};
     const auto matrix_bytes = static_cast<int64_t>(map.sizes[0] * map.element_bytes);
-    const int64_t outside = begin < 0 ? (-begin + kChunk - 1) / kChunk * kChunk : 0;
-    first = static_cast<uint32_t>(std::min<int64_t>(outside, row_bytes));
+    first = static_cast<uint32_t>(std::clamp<int64_t>(-begin, 0, row_bytes));
     end = static_cast<uint32_t>(std::clamp<int64_t>(matrix_bytes - begin, first, row_bytes));
     first_row = static_cast<uint32_t>(std::clamp<int64_t>(-row, 0, map.box[1]));
     end_row = static_cast<uint32_t>(std::clamp<int64_t>(int64_t(map.sizes[1]) - row, first_row, map.box[1]));
@@ -42,13 +41,16 @@ struct Tile {
   void for_each_row(Visit&& visit) const {
     for (uint32_t r = 0; r < rows.count; ++r) visit(rows.begin + r * rows.step, rows.bytes);
   }
-  // visit(offset in the tile, address, bytes in the matrix) for each chunk.
+  // visit(offset in the tile, address, bytes in the matrix) for each chunk of the tile.
   template <class Visit>
   void for_each_chunk(Visit&& visit) const {
     for (uint32_t r = 0; r < rows.count; ++r) {
       const uint32_t at = (first_row + r) * row_bytes;
       const uint64_t address = rows.begin + r * rows.step;
-      for (uint32_t c = first; c < end; c += kChunk) visit(at + c, address + (c - first), std::min(kChunk, end - c));
+      for (uint32_t c = first, next; c < end; c = next) {
+        next = std::min(c / kChunk * kChunk + kChunk, end);
+        visit(at + c, address + (c - first), next - c);
+      }
     }
   }
   // To a block's shared memory, where zeros stand for what the matrix does not have.

@@ -17,10 +17,9 @@ namespace {
 constexpr std::string_view kTypes[][2] = {{"f16", "f16"},   {"bf16", "bf16"}, {"tf32", "tf32"}, {"e4m3", "e4m3"},
                                           {"e4m3", "e5m2"}, {"e5m2", "e4m3"}, {"e5m2", "e5m2"}};
 
-// Whether all of the block is what one barrier's copies brought at one time, and the warp knows it: so it is with most.
-bool is_known_tile(Warp& warp, const SharedShadow::Access& access, const OperandPlace::Block& block) {
-  const auto first_engine = static_cast<uint32_t>(warp.block->warps.size() * warp.block->cluster->blocks.size());
-  return warp.block->shadow.is_known_tile(access, block.from, block.to - block.from, first_engine);
+// Whether all of the part is what one barrier's copies brought at one time, and the warp knows it: so it is with most.
+bool is_known_tile(const Warp& warp, const SharedShadow::Access& access, const OperandPlace::Block& block) {
+  return warp.block->shadow.is_known_tile(access, block.from, block.to - block.from);
 }
 
 void check_operand(Warp& warp, const OperandPlace& place) {

@@ -179,7 +179,9 @@ class ClusterRun {
     const auto num_warps = static_cast<uint32_t>(cluster_.blocks[0]->warps.size());
     const uint32_t num_actors = num_warps * grid_.launch.cluster;
     // All blocks of a cluster count from the same time.
-    for (auto& block : cluster_.blocks) block->shadow.start(block->shared_bytes, grid_.kernel.shared_granule);
+    for (auto& block : cluster_.blocks) {
+      block->shadow.start(block->shared_bytes, grid_.kernel.shared_granule, num_actors);
+    }
     uint32_t floor = 0;
     for (auto& block : cluster_.blocks) floor = std::max(floor, block->shadow.floor());
     for (auto& block : cluster_.blocks) block->shadow.raise_floor(floor);

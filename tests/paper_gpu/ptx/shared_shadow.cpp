@@ -5,7 +5,8 @@
 
 namespace gradmill::paper::ptx {
 
-void SharedShadow::start(uint32_t bytes, uint32_t granule) {
+void SharedShadow::start(uint32_t bytes, uint32_t granule, uint32_t first_engine) {
+  first_engine_ = first_engine;
   const uint32_t count = (bytes + granule - 1) / granule;
   const bool same = granule == granule_ && count <= count_ && latest_ < kMostTime / 2;
   if (same) {
@@ -176,7 +177,7 @@ std::string SharedShadow::describe(const Access& access, uint32_t address, uint3
     }
     if (is_known(access, record) || own(access, record, g)) continue;
     if (actor == kBarrierActor) return fmt::format("shared memory at {:#x} is {}, but holds a barrier", at, verb);
-    if (time == kPending) {
+    if (time == kPending || actor >= first_engine_) {
       return fmt::format("shared memory at {:#x} is {} before the copy to it has been waited for", at, verb);
     }
     return fmt::format("race: shared memory at {:#x} is {}, and {} wrote it without a barrier in between", at, verb,

@@ -29,7 +29,8 @@ class SharedShadow {
   };
 
   // A new block: nothing was written yet. All clocks begin at floor().
-  void start(uint32_t bytes, uint32_t granule);
+  // Actors from first_engine on are copy engines.
+  void start(uint32_t bytes, uint32_t granule, uint32_t first_engine);
   uint32_t floor() const { return floor_; }
   // To that of the cluster's other blocks.
   void raise_floor(uint32_t floor) {
@@ -52,16 +53,16 @@ class SharedShadow {
   void note_write(const Access& access, uint32_t address, uint32_t bytes, uint32_t time);
   // Reads of chunks of 16 bytes, by products.
   void note_chunks(const Access& access, const uint32_t* addresses, uint32_t count);
-  // Whether all of it is what one copy engine (an actor from first_engine on) brought at one time, and the access knows
-  // that. False may also mean that it takes a closer look to tell.
-  bool is_known_tile(const Access& access, uint32_t address, uint32_t bytes, uint32_t first_engine) const {
+  // Whether all of it is what one copy engine brought at one time, and the access knows that. False may also mean that
+  // it takes a closer look to tell.
+  bool is_known_tile(const Access& access, uint32_t address, uint32_t bytes) const {
     const size_t first = address / kLine, end = (address + bytes + kLine - 1) / kLine;
     if (end > lines_.size()) return false;
     const uint32_t record = lines_[first];
     for (size_t n = first + 1; n < end; ++n) {
       if (lines_[n] != record) return false;
     }
-    return actor_of(record) >= first_engine && time_of(record) >= floor_ &&
+    return actor_of(record) >= first_engine_ && time_of(record) >= floor_ &&
            time_of(record) <= access.known_of(actor_of(record));
   }
   // Written by a copy that has not been waited for: nobody may read or write it.
@@ -194,7 +195,7 @@ class SharedShadow {
     return note_four(access, *readers_[access.actor], first);
   }
 
-  uint32_t granule_ = 4, count_ = 0, floor_ = 1;
+  uint32_t granule_ = 4, count_ = 0, floor_ = 1, first_engine_ = 0;
   mutable uint32_t latest_ = 0;
   std::vector<uint32_t> written_;  // actor, lane, time
   std::vector<uint32_t> lines_;    // by kLine bytes: the record that all their granules have, or 0

@@ -297,6 +297,42 @@ $L__BB0_2:
                kFunctions);
 }
 
+const std::string kHalved = R"(.func  (.param .b64 func_retval0) halved(
+	.param .b64 halved_param_0
+)
+{
+	.reg .f64 	%fd<3>;
+
+	ld.param.f64 	%fd1, [halved_param_0];
+	mul.rn.f64 	%fd2, %fd1, 0d3FE0000000000000;
+	st.param.f64 	[func_retval0+0], %fd2;
+	ret;
+
+}
+)";
+
+TEST(Control, CallsWithDoubles) {
+  expect_words(R"(
+	and.b32 %r10, %r3, 15;
+	cvt.rn.f64.u32 %fd10, %r10;
+	{ // callseq 0, 0
+	.reg .b32 temp_param_reg;
+	.param .b64 param0;
+	st.param.f64 	[param0+0], %fd10;
+	.param .b64 retval0;
+	call.uni (retval0),
+	halved,
+	(
+	param0
+	);
+	ld.param.f64 	%fd11, [retval0+0];
+	} // callseq 0
+	mul.rn.f64 %fd12, %fd11, 0d4010000000000000;
+	cvt.rzi.u32.f64 %r12, %fd12;
+	st.global.u32 [%rd11], %r12;)",
+               [](uint32_t i) { return 2 * (i & 15); }, kHalved);
+}
+
 // Names in braces are not those outside of them; labels too, which inline assembly repeats.
 TEST(Control, Scopes) {
   expect_words(R"(

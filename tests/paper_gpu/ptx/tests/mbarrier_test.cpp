@@ -221,7 +221,7 @@ TEST(Cluster, RemoteArrival) {
 	mapa.shared::cluster.u32 %r16, %r13, 0;
 	st.shared::cluster.u32 [%r16], %r15;
 	mapa.shared::cluster.u32 %r17, %r10, 0;
-	mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r17];
+	$arrive _, [%r17];
 	bra.uni $L_end;
 $L_receive:
 	{
@@ -237,12 +237,15 @@ $L_receive:
 $L_end:
 	barrier.cluster.arrive.aligned;
 	barrier.cluster.wait.aligned;)";
-  Buffer<uint32_t> out(32);
-  expect_in_every_order(
-      {body}, blocks_of(32, 2, 0, 2), {out}, [] {},
-      [&] {
-        for (uint32_t i = 0; i < 32; ++i) ASSERT_EQ(out[i], 500 + i);
-      });
+  for (const std::string arrive : {"mbarrier.arrive.release.cluster.shared::cluster.b64",
+                                   "fence.acq_rel.cluster;\n\tmbarrier.arrive.shared::cluster.b64"}) {
+    Buffer<uint32_t> out(32);
+    expect_in_every_order(
+        {with(body, {{"$arrive", arrive}})}, blocks_of(32, 2, 0, 2), {out}, [] {},
+        [&] {
+          for (uint32_t i = 0; i < 32; ++i) ASSERT_EQ(out[i], 500 + i);
+        });
+  }
 }
 
 }  // namespace

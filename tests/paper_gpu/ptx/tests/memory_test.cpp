@@ -121,20 +121,30 @@ TEST(Memory, Qualifiers) {
   }
 }
 
+// What comes after the space: on the way into the memory between, on the way out of it, and on the first load, of what
+// the kernel does not write.
+Source copy_with_operators(const Access& access, const std::string& store, const std::string& load,
+                           const std::string& first_load) {
+  Source source = copy_through(kGlobal, access, "", "");
+  const std::string type = access.name(), between = "[" + kGlobal.from + "]";
+  const std::string stored = type + " " + between, loaded = type + " " + access.operand(40);
+  source.body = with(source.body, {{"st.global" + stored, "st.global" + store + stored},
+                                   {"ld.global" + loaded, "ld.global" + load + loaded},
+                                   {"ld.global" + type + " " + access.operand(30),
+                                    "ld.global" + first_load + type + " " + access.operand(30)}});
+  return source;
+}
+
 TEST(Memory, CacheOperators) {
-  const Access vector{"f32", 4};
-  const std::pair<std::string, std::string> operators[] = {
-      {".cg", ".cg"}, {".cs", ".cs"}, {".wb", ".ca"}, {".wt", ".cv"}, {"", ".lu"}};
-  for (const auto& [store, load] : operators) {
-    Source source = copy_through(kGlobal, vector, "", "");
-    source.body = with(source.body, {{"st.global.v4.f32 [%rd50]", "st.global" + store + ".v4.f32 [%rd50]"},
-                                     {"ld.global.v4.f32 {%f40", "ld.global" + load + ".v4.f32 {%f40"}});
-    expect_copies(source, 16);
-  }
-  for (const std::string load : {".nc", ".nc.L1::no_allocate", ".nc.L2::128B", ".L1::evict_last", ".L2::256B", ".cs"}) {
-    Source source = copy_through(kGlobal, vector, "", "");
-    source.body = with(source.body, {{"ld.global.v4.f32 {%f30", "ld.global" + load + ".v4.f32 {%f30"}});
-    expect_copies(source, 16);
+  const std::tuple<std::string, std::string, std::string> operators[] = {
+      {".cg", ".cg", ".nc"},          {".cs", ".cs", ".cs"},          {".wb", ".ca", ".nc.L1::no_allocate"},
+      {".wt", ".cv", ".nc.L2::128B"}, {"", ".lu", ".L1::evict_last"}, {"", "", ".L2::256B"}};
+  for (const auto& [store, load, first_load] : operators) {
+    for (const Access& access : all_accesses()) {
+      const Source source = copy_with_operators(access, store, load, first_load);
+      EXPECT_NE(source.body.find("ld.global" + first_load + access.name()), std::string::npos);
+      expect_copies(source, access.bytes());
+    }
   }
 }
 
@@ -214,6 +224,25 @@ TEST(Memory, Parameters) {
   EXPECT_EQ(out[3], 0x123456789abcdef0);
   EXPECT_EQ(out[4], 0xfefd0201);
   EXPECT_EQ(out[5], 0x123456789abcdef0);
+}
+
+TEST(Memory, ParametersOfEveryType) {
+  for (const Access& access : all_accesses()) {
+    const std::string body = with("ld.param$type $a, [test_param_1+16]; st.global$type [%rd1], $a;",
+                                  {{"$type", access.name()}, {"$a", access.operand(30)}});
+    const std::string text = with(text_of({body, 1}), {{".param .u64 test_param_0\n",
+                                                        ".param .u64 test_param_0,\n"
+                                                        "\t.param .align 16 .b8 test_param_1[32]\n"}});
+    Buffer<uint64_t> out(2);
+    struct {
+      uint64_t out, unused = 0;
+      uint64_t bytes[4] = {1, 2, 0x8192a3b4c5d6e7f8, 0x0123456789abcdef};
+    } params{out};
+    ASSERT_EQ(run_text(text, blocks_of(1), std::as_bytes(std::span(&params, 1))), "") << body;
+    uint64_t expected[2] = {};
+    std::memcpy(expected, &params.bytes[2], static_cast<size_t>(access.bytes()));
+    EXPECT_EQ(std::vector<uint64_t>(out.begin(), out.end()), std::vector<uint64_t>(expected, expected + 2)) << body;
+  }
 }
 
 TEST(Memory, Variables) {
