@@ -59,7 +59,7 @@ int attribute(cudaDeviceAttr which, const Kind& kind) {
   }
 }
 
-// Of a row within which chunks are permuted; 0: they are not.
+// The bytes of a row within which chunks are permuted, or 0.
 uint32_t swizzled_bytes(CUtensorMapSwizzle swizzle) {
   switch (swizzle) {
     case CU_TENSOR_MAP_SWIZZLE_128B:

@@ -65,7 +65,8 @@ bool is_known(const GlobalAccess& access, uint64_t record) {
   if (block == kSeveralBlocks) return access.known.others.size() != 0;  // it has synchronised with other blocks
   const uint64_t cluster = block / access.cluster_blocks;
   const auto actor = static_cast<uint32_t>(block % access.cluster_blocks * access.warps_per_block) + warp_of(record);
-  if (block - access.first_block < access.cluster_blocks) return time_of(record) <= access.known.of(actor);
+  // Which lane it was is not noted.
+  if (block - access.first_block < access.cluster_blocks) return access.known.has_heard(actor, time_of(record));
   return time_of(record) <= access.known.of(cluster, actor);
 }
 

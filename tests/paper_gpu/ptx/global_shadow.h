@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who wrote and who read each word of global memory last within a launch: finds accesses of different warps and blocks
-// that nothing orders.
+// The last writer and the last reader of each word of global memory within a launch: finds accesses of different warps
+// and blocks that nothing orders.
 #pragma once
 
 #include <cstdint>

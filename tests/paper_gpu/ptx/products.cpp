@@ -83,6 +83,19 @@ void finish(Warp& warp, OpenProduct& product) {
   if (!product.done) multiply(warp, product, chunks);
 }
 
+void multiply_now(Warp& warp, OpenProduct& product) {
+  if (!product.done) multiply(warp, product, ProductChunks(warp, product));
+  product.done = true;
+}
+
+// The products of a warpgroup are done in the order in which they were started.
+void multiply_open(Warp& warp) {
+  for (auto& group : warp.product_groups) {
+    for (OpenProduct& product : group) multiply_now(warp, product);
+  }
+  for (OpenProduct& product : warp.open_products) multiply_now(warp, product);
+}
+
 void start_product(Warp& warp, const Instruction& i, uint32_t mask) {
   if (mask != kAllLanes) fail(warp, mask, "a product by a part of a warp");
   if (!warp.products_fenced && checks(warp)) {
@@ -100,8 +113,8 @@ void start_product(Warp& warp, const Instruction& i, uint32_t mask) {
   product.add = i.c == kNoSlot || (warp.predicates[i.c] & 1) != 0;
   check_operands(warp, product);
   if (grid_of(warp).arrives_now()) {
-    multiply(warp, product, ProductChunks(warp, product));
-    product.done = true;
+    multiply_open(warp);
+    multiply_now(warp, product);
   }
   mark_registers(warp, product, true);
   ++warp.products_in_flight;

@@ -119,6 +119,11 @@ TEST(FaultRace, LanesThatHaveNotMet) {
            "bra.uni $L_end;\n$L_reads: @!%p3 bra $L_told;\n" + wait_for("%r30", "0") +
            "$L_told: $fault ld.shared.u32 %r20, [%r10];" + kWriteR20 + "$L_end:",
        "", "bar.warp.sync -1;", kTooEarlyShared},
+      {"one arrives after it has read global memory",
+       kTile + barrier +
+           "@!%p1 bra $L_writes; @%p2 ld.global.u32 %r20, [%rd1]; @%p2 st.shared.u32 [%r12], %r20; @%p2 " + arrive +
+           "bra.uni $L_end;\n$L_writes:\n" + wait_for("%r30", "$fault") + "@%p3 st.global.u32 [%rd1], %r2;\n$L_end:",
+       "1", "0", kGlobalRace},
       {"one arrives for itself",
        kTile + barrier + "@!%p1 bra $L_reads; @%p2 st.shared.u32 [%r12], %r1; @%p2 " + arrive +
            "bra.uni $L_end;\n$L_reads:\n" + wait_for("%r30", "$fault") + "ld.shared.u32 %r20, [%r10];" + kWriteR20 +

@@ -22,7 +22,7 @@ class Matrix {
     for (uint16_t& each : data_) each = static_cast<uint16_t>(random_bits() | 1);
   }
   void fill(uint16_t value) { std::fill(data_.begin(), data_.end(), value); }
-  // Of an element of a tile that begins at this column and row: null outside of the matrix.
+  // The element at this column and row, or null outside of the matrix.
   const uint16_t* at(int column, int row) const {
     const bool inside = column >= 0 && column < kColumns && row >= 0 && row < kRows;
     return inside ? &data_[static_cast<size_t>(row * kPitch + column)] : nullptr;

@@ -144,7 +144,7 @@ void for_each_value(size_t n, F f) {
 }
 
 void expect_product(const Product& product, const Operands& operands, double step, const std::string& middle = kOnce,
-                    int times = 1) {
+                    int times = 1, const RunOptions& options = {}) {
   std::vector<uint8_t> bytes(kShared);
   for (uint8_t& each : bytes) each = static_cast<uint8_t>(random_bits());
   if (!product.a_in_registers) put(bytes, 0, product.a_layout, product.a, operands.a, true);
@@ -160,7 +160,8 @@ void expect_product(const Product& product, const Operands& operands, double ste
   const Buffer<uint32_t> a(in_registers);
   Buffer<float> c(kM * product.n), d(kM * product.n, false);
   for_each_value(product.n, [&](size_t i, At at) { c[i] = as<float>(operands.c(at.row, at.column)); });
-  const std::string wrong = run_source(kernel_of(product, middle), blocks_of(kThreads, 1, kShared), {image, c, a, d});
+  const std::string wrong =
+      run_source(kernel_of(product, middle), blocks_of(kThreads, 1, kShared), {image, c, a, d}, options);
   ASSERT_EQ(wrong, "") << product.instruction();
   const int failures = num_failures();
   for_each_value(product.n, [&](size_t i, At at) {
@@ -260,6 +261,20 @@ TEST(Wgmma, Batches) {
                      "wgmma.wait_group.sync.aligned 1;\nwgmma.wait_group.sync.aligned 0;\n",
                  2);
   expect_product(product, operands, 0, kOnce + kOnce, 2);
+}
+
+// The first one begins anew and the others add to it, whenever they are done.
+TEST(Wgmma, AreDoneInTheirOrder) {
+  Product product{64, 16, kOfF16, kOfF16};
+  product.adds = false;
+  const std::string next = with("$product", {{"$product", product.instruction()}, {"%p1", "%p2"}});
+  const std::string commit = "wgmma.commit_group.sync.aligned;\n";
+  const std::string middle = "setp.eq.u32 %p2, %r1, %r1;\nwgmma.fence.sync.aligned;\n$product\n" + next + "\n" +
+                             commit + next + "\n" + commit + "wgmma.wait_group.sync.aligned 0;\n";
+  for (uint32_t seed = 0; seed < 8; ++seed) {
+    restart_random();
+    expect_product(product, small_operands(product), 0, middle, 3, {.arrival = Arrival::shuffled, .seed = seed});
+  }
 }
 
 }  // namespace
