@@ -49,12 +49,13 @@ void print_language(const Evaluation& result, const LoadedRun& loaded) {
 Run add_eval(CLI::App& app) {
   const auto run = std::make_shared<std::string>();
   const auto dataset = std::make_shared<std::string>();
-  const auto as_json = std::make_shared<bool>(false);
+  const auto as_json = std::make_shared<bool>(false), allow_older = std::make_shared<bool>(false);
   app.add_option("run", *run, "a run folder, a checkpoint, or a Hugging Face folder")->required();
   app.add_option("--dataset,--data", *dataset, "other data to evaluate on; all of it is used");
   app.add_flag("--json", *as_json, "of labelled data: one line of JSON, without the tables");
+  add_allow_older(app, *allow_older);
   return [=] {
-    LoadedRun loaded(*run);
+    LoadedRun loaded(*run, *allow_older ? IfDamaged::use_older : IfDamaged::refuse);
     if (!loaded.task().is_language()) return eval_labelled(loaded, *dataset, *as_json);
     const Evaluation result = dataset->empty() ? loaded.evaluate_validation() : loaded.evaluate_text(*dataset);
     print_language(result, loaded);
@@ -65,7 +66,7 @@ Run add_eval(CLI::App& app) {
 Run add_generate(CLI::App& app) {
   struct Options {
     std::string run, prompt = "\n", system, messages;
-    bool chat = false;
+    bool chat = false, allow_older = false;
     GenerateOptions generate{.max_tokens = 500, .sampler = {.temperature = 0.8}};
   };
   const auto options = std::make_shared<Options>();
@@ -89,9 +90,10 @@ Run add_generate(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--seed", sampler.seed, "of the choices")->capture_default_str();
+  add_allow_older(app, options->allow_older);
   return [options] {
     StopSignal::install();
-    LoadedRun loaded(options->run);
+    LoadedRun loaded(options->run, options->allow_older ? IfDamaged::use_older : IfDamaged::refuse);
     const Tokenizer& tokenizer = *loaded.tokenizer().tokenizer;
     if (!loaded.task().is_language()) {
       throw usage_error(fmt::format("'{}' answers with labels", options->run), "use 'gradmill predict'");
@@ -113,8 +115,7 @@ Run add_generate(CLI::App& app) {
     TextStream text(tokenizer, prompt);
     generate(loaded.session(), prompt, generating, [&](int32_t token) {
       fmt::print("{}", text.add(token));
-      std::fflush(stdout);
-      return !StopSignal::requested();
+      return std::fflush(stdout) == 0 && !StopSignal::requested();  // the reader may have gone
     });
     fmt::print("{}\n", text.finish());
     return 0;

@@ -18,7 +18,9 @@ Run add_export(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("from", options->from, "a run folder, a checkpoint, a model folder or a .gguf file")->required();
   app.add_option("--to", options->to, "the folder (gguf: the file) to write; it must not exist")->required();
-  app.add_option("--format", options->request.format, "hf: a folder for transformers, adapters merged; gguf: a file for llama.cpp; peft: a run's adapters alone")
+  app.add_option(
+         "--format", options->request.format,
+         "hf: a folder for transformers, adapters merged; gguf: a file for llama.cpp; peft: a run's adapters alone")
       ->capture_default_str()
       ->check(CLI::IsMember({"hf", "gguf", "peft"}));
   app.add_option("--dtype", options->request.dtype, "auto (as stored; gguf: f16), f32, bf16, f16, or q8_0 (gguf)")
@@ -27,6 +29,7 @@ Run add_export(CLI::App& app) {
   app.add_option("--shard-gb", options->shard_gb, "most gigabytes of weights in a file (hf)")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1e6));
+  add_allow_older(app, options->request.allow_older);
   return [options] {
     ExportRequest& request = options->request;
     request.from = options->from;

@@ -21,6 +21,7 @@ Run add_predict(CLI::App& app) {
   struct Options {
     std::string model, in, out, format = "auto", first, second;
     std::optional<double> threshold;
+    bool allow_older = false;
   };
   const auto options = std::make_shared<Options>();
   app.add_option("model", options->model, "a run folder, a checkpoint, or a Hugging Face folder of a classifier")
@@ -35,8 +36,9 @@ Run add_predict(CLI::App& app) {
   app.add_option("--threshold", options->threshold,
                  "two classes: the second is the answer from this probability on; default: the run's, if it tuned one")
       ->check(CLI::Range(0.0, 1.0));
+  add_allow_older(app, options->allow_older);
   return [options] {
-    LoadedRun run(options->model);
+    LoadedRun run(options->model, options->allow_older ? IfDamaged::use_older : IfDamaged::refuse);
     if (run.task().is_language()) {
       throw usage_error(fmt::format("'{}' is a language model", options->model), "use 'gradmill generate'");
     }

@@ -26,6 +26,12 @@ Run add_completion(CLI::App& app);
 Run add_man(CLI::App& app);
 Run add_version(CLI::App& app);
 
+// For commands that use a run's checkpoint.
+inline void add_allow_older(CLI::App& app, bool& allow_older) {
+  app.add_flag("--allow-older", allow_older,
+               "if the run's newest checkpoint is damaged, use the newest one that is not");
+}
+
 struct Command {
   const char* name;
   const char* summary;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gradmill: finds the command, runs it, turns errors into one line and an exit code.
+#include <fcntl.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 
@@ -8,8 +11,16 @@
 
 namespace {
 
+// A file that is opened while a standard stream is closed would get its number, and what is printed with it.
+void open_standard_streams() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) open("/dev/null", O_RDWR);  // takes the lowest free number
+  }
+}
+
+// Does not throw where stderr cannot be written.
 int report(const char* what, gradmill::ExitCode code) {
-  fmt::print(stderr, "gradmill: {}\n", what);
+  std::fprintf(stderr, "gradmill: %s\n", what);
   return static_cast<int>(code);
 }
 
@@ -33,6 +44,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
   try {
     return run(argc, argv);
   } catch (const gradmill::Error& error) {

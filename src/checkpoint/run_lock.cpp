@@ -23,23 +23,30 @@ std::string holder(int descriptor) {
   return size > 0 ? std::string(text.data(), static_cast<size_t>(size)) : "another process";
 }
 
-void sign(int descriptor) {
+std::filesystem::path lock_file(const std::filesystem::path& run_folder) { return run_folder / ".lock"; }
+
+}  // namespace
+
+bool RunLock::is_known(const std::filesystem::path& run_folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(lock_file(run_folder), ignored);
+}
+
+void RunLock::sign() {
+  if (!held_) return;
   std::array<char, 65> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   const std::string text = fmt::format("process {} on {}", ::getpid(), host.data());
   // Only a message depends on it.
-  if (::ftruncate(descriptor, 0) != 0 || ::pwrite(descriptor, text.data(), text.size(), 0) < 0) return;
+  if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, text.data(), text.size(), 0) < 0) return;
 }
 
-}  // namespace
-
 RunLock::RunLock(const std::filesystem::path& run_folder) {
-  const std::filesystem::path path = run_folder / ".lock";
+  const std::filesystem::path path = lock_file(run_folder);
   descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw FileError(path, "open", errno);
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
     held_ = true;
-    sign(descriptor_);
     return;
   }
   const int reason = errno;

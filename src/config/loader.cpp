@@ -64,7 +64,7 @@ class Loader {
   std::vector<Override> implied_groups() const {
     std::vector<Override> groups;
     const AdapterSettings& adapter = loaded_.config.adapter;
-    if (adapter.on()) groups.push_back({"adapter", adapter.path.empty() ? adapter.kind : "lora"});
+    if (adapter.on()) groups.push_back({"adapter", adapter.path.empty() ? adapter.kind : "folder"});
     if (loaded_.config.data.is_labelled()) groups.push_back({"task", loaded_.config.data.task});
     return groups;
   }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <sstream>
+#include <string_view>
 
 #include "config/suggest.h"
 
@@ -36,6 +38,13 @@ std::string yaml_text(const Field& field) {
     quoted += c;
   }
   return quoted + '"';
+}
+
+// Past the quote that ends the text whose first quote is at `begin`.
+size_t end_of_quotes(const std::string& line, size_t begin) {
+  size_t at = begin + 1;
+  while (at < line.size() && line[at] != '"') at += line[at] == '\\' ? 2 : 1;
+  return std::min(at + 1, line.size());
 }
 
 // A path can hold anything; a comment ends at a line break.
@@ -106,6 +115,28 @@ std::string effective_yaml(const LoadedConfig& loaded, bool with_origins) {
     }
   });
   return yaml;
+}
+
+std::map<std::string, std::string> origins_in(const std::string& yaml) {
+  constexpr std::string_view kMark = "  # ";
+  std::map<std::string, std::string> origins;
+  std::istringstream lines(yaml);
+  std::string section;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos || line[0] == '#') continue;
+    if (line[0] != ' ') {
+      section = line.substr(0, colon);
+      continue;
+    }
+    size_t end = colon + 2;
+    if (end < line.size() && line[end] == '"') end = end_of_quotes(line, end);
+    const size_t mark = line.find(kMark, end);
+    if (mark != std::string::npos) {
+      origins[section + "." + line.substr(2, colon - 2)] = line.substr(mark + kMark.size());
+    }
+  }
+  return origins;
 }
 
 std::string config_help() {

@@ -2,6 +2,7 @@
 // A configuration as text: the effective YAML, help, the reference page, and differences.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace gradmill {
 // Every setting as YAML; load_config reads it back to the same values. `with_origins` adds where each came from as a
 // comment.
 std::string effective_yaml(const LoadedConfig& loaded, bool with_origins);
+
+// The origins in a text that effective_yaml wrote with them, by "section.key".
+std::map<std::string, std::string> origins_in(const std::string& yaml);
 
 // Every setting with default, meaning and allowed values, as plain text for a terminal.
 std::string config_help();

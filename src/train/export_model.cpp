@@ -45,10 +45,14 @@ ParamSource::Fetch fetch_merged(LoadedRun& run) {
   };
 }
 
-// `folder`: of the tokenizer's files, if it is not where the adapters' are.
-Origin open_adapted(const fs::path& path, fs::path folder = {}) {
+IfDamaged if_damaged(const ExportRequest& request) {
+  return request.allow_older ? IfDamaged::use_older : IfDamaged::refuse;
+}
+
+// `folder` has the tokenizer's files, if they are not beside the adapters.
+Origin open_adapted(const ExportRequest& request, fs::path folder = {}) {
   Origin origin;
-  origin.adapted = std::make_unique<LoadedRun>(path, LoadedRun::Precision::exact);
+  origin.adapted = std::make_unique<LoadedRun>(request.from, LoadedRun::Precision::exact, if_damaged(request));
   const RunModel& described = origin.adapted->described();
   origin.config = *described.hf;
   if (folder.empty()) folder = origin.adapted->tokenizer().folder;
@@ -59,7 +63,7 @@ Origin open_adapted(const fs::path& path, fs::path folder = {}) {
 }
 
 std::string export_adapters(const ExportRequest& request) {
-  LoadedRun run(request.from, LoadedRun::Precision::exact);
+  LoadedRun run(request.from, LoadedRun::Precision::exact, if_damaged(request));
   const RunModel& described = run.described();
   if (!described.adapter) {
     throw usage_error(fmt::format("'{}' has no adapters", request.from.string()), "use --format hf");
@@ -73,9 +77,9 @@ std::string export_adapters(const ExportRequest& request) {
 }
 
 // Averages, where a run keeps them, are what it is judged by.
-Origin open_run(const fs::path& path) {
-  auto checkpoint = std::make_unique<Checkpoint>(open_checkpoint(path));
-  if (checkpoint->contains(kAdapterFile)) return open_adapted(path, checkpoint->folder());
+Origin open_run(const ExportRequest& request) {
+  auto checkpoint = std::make_unique<Checkpoint>(open_checkpoint(request.from, if_damaged(request)));
+  if (checkpoint->contains(kAdapterFile)) return open_adapted(request, checkpoint->folder());
   Origin origin{open_model(checkpoint->folder()), nullptr, nullptr, nullptr};
   origin.model = std::make_unique<Transformer>(origin.config.spec);
   const TensorView averages = find_averages(*checkpoint, *origin.model);
@@ -86,12 +90,13 @@ Origin open_run(const fs::path& path) {
   return origin;
 }
 
-Origin open_origin(const fs::path& path) {
+Origin open_origin(const ExportRequest& request) {
+  const fs::path& path = request.from;
   std::error_code ignored;
   const bool checkpoint = fs::exists(path / "state.json", ignored), config = fs::exists(path / "config.json", ignored);
-  if (is_peft_path(path)) return open_adapted(path);
+  if (is_peft_path(path)) return open_adapted(request);
   if (path.extension() == ".gguf" || (config && !checkpoint)) return {open_model(path), nullptr, nullptr};
-  return open_run(path);
+  return open_run(request);
 }
 
 std::optional<DType> folder_dtype(const std::string& name) {
@@ -120,7 +125,7 @@ std::string export_model_to(const ExportRequest& request) {
   const bool gguf = request.format == "gguf";
   const GgmlType type = gguf ? gguf_dtype(request.dtype) : GgmlType::f16;
   const std::optional<DType> dtype = gguf ? std::nullopt : folder_dtype(request.dtype);
-  const Origin origin = open_origin(request.from);
+  const Origin origin = open_origin(request);
   if (gguf) {
     const fs::path name = request.from.has_filename() ? request.from.filename() : request.from.parent_path().filename();
     export_gguf(request.to, *origin.tensors, origin.config, origin.files, {type, name.string()});

@@ -14,6 +14,7 @@ struct ExportRequest {
   std::string format = "hf";   // with adapters merged; or gguf; or peft: adapters alone
   std::string dtype = "auto";  // auto, f32, bf16, f16; for gguf q8_0, too
   uint64_t shard_bytes = 5'000'000'000;
+  bool allow_older = false;  // where a run's newest checkpoint is damaged
 };
 
 // Returns what was written, in a line. Throws usage_error, data_error and FileError; then nothing is left behind.

@@ -2,11 +2,15 @@
 #include "train/launch.h"
 
 #include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <map>
 
 #include "checkpoint/run_lock.h"
 #include "config/render.h"
 #include "metrics/run_metrics.h"
 #include "train/metrics_fan.h"
+#include "train/model_folder.h"
 #include "train/preset.h"
 #include "train/run_folder.h"
 #include "train/run_model.h"
@@ -18,16 +22,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A line for people. A terminal that is gone must not end a run.
+void say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+
 struct Prepared {
   LoadedConfig config;
   std::optional<ResumePoint> resume;
-  std::vector<ConfigDifference> changes;  // against the run that is resumed
 };
 
 // What the preset chooses stands below what the command line says, which it leaves alone.
 void apply_preset(ConfigRequest request, const std::string& name, LoadedConfig& config) {
   const Preset preset = choose_preset(config, name, check_run_data);
-  fmt::print(stderr, "gradmill: {}\n", preset.reason);
+  say("gradmill: " + preset.reason);
   request.overrides.insert(request.overrides.begin(), preset.settings.begin(), preset.settings.end());
   config = load_config(request);
   for (const std::string& setting : preset.settings) {
@@ -35,7 +41,19 @@ void apply_preset(ConfigRequest request, const std::string& name, LoadedConfig& 
   }
 }
 
-// A resumed run starts from its own saved settings; what the command line says comes on top.
+fs::path saved_config(const ResumePoint& point) { return point.run_folder / kConfigFile; }
+
+// Settings that a run was started with keep their origins when it is resumed.
+void keep_origins(const fs::path& saved, LoadedConfig& config) {
+  std::ifstream file(saved, std::ios::binary);
+  const std::map<std::string, std::string> origins = origins_in({std::istreambuf_iterator<char>(file), {}});
+  for (auto& [key, origin] : config.origins) {
+    const auto before = origins.find(key);
+    if (before != origins.end() && origin.starts_with(saved.string() + ":")) origin = before->second;
+  }
+}
+
+// A resumed run has its own saved settings; the command line changes them.
 Prepared prepare(const LaunchOptions& options) {
   Prepared prepared;
   if (!options.preset.empty() && !options.resume.empty() && options.resume != "auto") {
@@ -44,19 +62,19 @@ Prepared prepare(const LaunchOptions& options) {
   }
   if (options.resume == "auto") {
     prepared.resume = find_resume_point(load_config(options.config).config.checkpoint.dir);
+    if (!prepared.resume) say("gradmill: there is no run to resume, so a new one starts");
   } else if (!options.resume.empty()) {
     prepared.resume = resume_point(options.resume);
   }
   ConfigRequest request = options.config;
   if (prepared.resume && !options.preset.empty()) {
-    fmt::print(stderr, "gradmill: preset {}: left alone, the run has its settings already\n", options.preset);
+    say(fmt::format("gradmill: preset {}: left alone, the run has its settings already", options.preset));
   }
   if (prepared.resume) {
-    ConfigRequest saved;
-    saved.files = {prepared.resume->run_folder / kConfigFile};
-    request.files.insert(request.files.begin(), saved.files.front());
+    const fs::path saved = saved_config(*prepared.resume);
+    request.files.insert(request.files.begin(), saved);
     prepared.config = load_config(request);
-    prepared.changes = diff(load_config(saved).config, prepared.config.config);
+    keep_origins(saved, prepared.config);
   } else {
     prepared.config = load_config(request);
     if (!options.preset.empty()) apply_preset(request, options.preset, prepared.config);
@@ -76,7 +94,7 @@ std::optional<Checkpoint> open_checkpoint(const CheckpointStore& store, const Re
   if (point.step) return store.open(*point.step);
   std::vector<std::string> skipped;
   std::optional<Checkpoint> checkpoint = store.newest(&skipped);
-  for (const std::string& line : skipped) fmt::print(stderr, "gradmill: {}\n", line);
+  for (const std::string& line : skipped) say("gradmill: " + line);
   if (!checkpoint) {
     throw data_error(fmt::format("'{}' has no checkpoint that can be read", point.run_folder.string()),
                      "start a new run");
@@ -115,18 +133,40 @@ std::unique_ptr<SinkList> open_files(const RunConfig& config, const Trainer& tra
   return open_run_metrics(folder, options, std::move(warn));
 }
 
-void say_what_changed(const Prepared& prepared, const Checkpoint& checkpoint,
-                      const std::function<void(const std::string&)>& note) {
-  note(fmt::format("resumed from step {}", checkpoint.step()));
-  for (const ConfigDifference& change : prepared.changes) {
-    note(fmt::format("changed since: {} was {}, now {}", change.key, change.a, change.b));
+LoadedConfig load_file(const fs::path& path) {
+  ConfigRequest request;
+  request.files = {path};
+  return load_config(request);
+}
+
+// Every checkpoint has the settings it was made with. The run's own must have as many: a damaged file, whose missing
+// settings would be the defaults, is not taken for a run that was changed.
+void check_settings_are_whole(const ResumePoint& point, const LoadedConfig& of_checkpoint, const fs::path& kept) {
+  const LoadedConfig of_run = load_file(saved_config(point));
+  std::vector<std::string> missing;
+  for (const auto& [key, origin] : of_checkpoint.origins) {
+    if (origin != "default" && of_run.origins.at(key) == "default") missing.push_back(key);
   }
+  if (missing.empty()) return;
+  throw data_error(fmt::format("'{}' lacks {} of the run's settings, {} for one", saved_config(point).string(),
+                               missing.size(), missing.front()),
+                   fmt::format("put a copy of '{}' in its place", kept.string()));
+}
+
+// What is different from what the run was started with, or from what its checkpoint was made with.
+std::vector<ConfigDifference> changes_since(const Prepared& prepared, const std::optional<Checkpoint>& checkpoint) {
+  if (!checkpoint) return diff(load_file(saved_config(*prepared.resume)).config, prepared.config.config);
+  const fs::path kept = checkpoint->folder() / kKeptConfigFile;
+  const LoadedConfig of_checkpoint = load_file(kept);
+  check_settings_are_whole(*prepared.resume, of_checkpoint, kept);
+  return diff(of_checkpoint.config, prepared.config.config);
 }
 
 // A tokenizer that is no longer where the settings say: every checkpoint has it.
 std::optional<RunTokenizer> kept_tokenizer(const Prepared& prepared) {
   const std::string& name = tokenizer_name(prepared.config.config);
-  if (!prepared.resume || name.empty() || name == "byte" || fs::exists(name)) return std::nullopt;
+  if (!prepared.resume || prepared.resume->from_start) return std::nullopt;
+  if (name.empty() || name == "byte" || fs::exists(name)) return std::nullopt;
   const CheckpointStore store(prepared.resume->run_folder);
   return open_run_tokenizer(store.path(prepared.resume->step.value_or(store.steps().back())).string());
 }
@@ -139,7 +179,7 @@ std::unique_ptr<RunData> load_data(const Prepared& prepared) {
     check_model_path(config, *tokenizer);
   }
   return load_run_data(config, {.tokenizer = tokenizer ? &*tokenizer : nullptr,
-                                .note = [](const std::string& line) { fmt::print(stderr, "gradmill: {}\n", line); },
+                                .note = [](const std::string& line) { say("gradmill: " + line); },
                                 .stop_requested = StopSignal::requested});
 }
 
@@ -153,22 +193,30 @@ std::string how_to_go_on(const CheckpointStore& store, const fs::path& folder) {
 
 int train(const Prepared& prepared) {
   const RunConfig& config = prepared.config.config;
-  // What can be refused is refused here, before anything is written.
-  Trainer trainer(config, load_data(prepared));
+  // Whatever may be refused comes before the first change to a file: a run that another trainer works on, a checkpoint
+  // that does not fit the settings.
   const fs::path folder = prepared.resume ? prepared.resume->run_folder : choose_run_folder(config);
-  write_run_files(folder, prepared.config, trainer.data());
-  const RunLock lock(folder);
+  std::optional<RunLock> lock;
+  if (RunLock::is_known(folder)) lock.emplace(folder);
   CheckpointStore store(folder);
-  store.clean_temporaries();
-  const std::optional<Checkpoint> checkpoint =
-      prepared.resume ? open_checkpoint(store, *prepared.resume) : std::nullopt;
+  std::optional<Checkpoint> checkpoint;
+  if (prepared.resume && !prepared.resume->from_start) checkpoint = open_checkpoint(store, *prepared.resume);
+  std::vector<ConfigDifference> changes;
+  if (prepared.resume) changes = changes_since(prepared, checkpoint);
+  Trainer trainer(config, load_data(prepared));
+  if (checkpoint) trainer.resume(*checkpoint);
 
+  create_run_folder(folder);
+  if (!lock) lock.emplace(folder);
+  lock->sign();
+  store.clean_temporaries();
+  write_run_files(folder, prepared.config, trainer.data());
   const std::unique_ptr<Progress> screen = make_screen(config, trainer);
   const auto note = [&screen](const std::string& line) {
     if (screen)
       screen->note(line);
     else
-      fmt::print(stderr, "{}\n", line);
+      say(line);
   };
   const auto files = open_files(config, trainer, folder, checkpoint ? checkpoint->step() : kFreshRun, note);
   MetricsFan metrics(*files, screen.get(), config.logging.every_steps);
@@ -182,12 +230,17 @@ int train(const Prepared& prepared) {
                   .note = note,
                   .config_yaml = effective_yaml(prepared.config, true)});
   if (checkpoint) {
-    trainer.resume(*checkpoint);
-    // Checkpoints after the one we go on from belong to a future that will not be.
+    // Checkpoints after the one that is resumed belong to a future that will not be.
     for (int64_t step : store.steps()) {
       if (step > checkpoint->step()) store.remove(step);
     }
-    say_what_changed(prepared, *checkpoint, note);
+  }
+  if (prepared.resume) {
+    note(checkpoint ? fmt::format("resumed from step {}", checkpoint->step())
+                    : "this run has no checkpoint yet: it starts from its beginning");
+  }
+  for (const ConfigDifference& change : changes) {
+    note(fmt::format("changed since: {} was {}, now {}", change.key, change.a, change.b));
   }
   metrics.hparams(run_hparams(config));
   TrainOutcome outcome;

@@ -2,6 +2,7 @@
 #include "train/loaded_run.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "adapters/peft_folder.h"
 #include "checkpoint/store.h"
@@ -92,7 +93,7 @@ std::vector<std::string> labels_of_adapters(const std::filesystem::path& folder,
 
 bool has_tokenizer(const std::filesystem::path& folder) {
   std::error_code ignored;
-  for (const char* name : {"tokenizer.json", "tokenizer.model", "vocab.txt"}) {
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "spm.model", "spiece.model", "vocab.txt"}) {
     if (std::filesystem::exists(folder / name, ignored)) return true;
   }
   return false;
@@ -107,26 +108,35 @@ RunTask task_of(const TrainState& state) {
 
 }  // namespace
 
-Checkpoint open_checkpoint(const std::filesystem::path& path) {
+Checkpoint open_checkpoint(const std::filesystem::path& path, IfDamaged if_damaged) {
   const ResumePoint point = resume_point(path);
   const CheckpointStore store(point.run_folder);
   if (point.step) return store.open(*point.step);
-  std::optional<Checkpoint> newest = store.newest();
+  std::vector<std::string> damaged;
+  std::optional<Checkpoint> newest = store.newest(&damaged);
   if (!newest)
     throw data_error(fmt::format("'{}' has no checkpoint that can be read", path.string()), "train the run again");
+  if (!damaged.empty() && if_damaged == IfDamaged::refuse) {
+    throw data_error(
+        fmt::format("the newest checkpoint is damaged: {}", damaged.front()),
+        fmt::format("--allow-older uses the newest that is whole, of step {}; or name a checkpoint, such as {}",
+                    newest->step(), newest->folder().string()));
+  }
+  for (const std::string& reason : damaged) std::fprintf(stderr, "gradmill: %s\n", reason.c_str());
+  if (!damaged.empty()) std::fprintf(stderr, "gradmill: using step %lld\n", static_cast<long long>(newest->step()));
   const int64_t best = state_from_json(newest->state_json()).best_step;
   const std::vector<int64_t> steps = store.steps();
   const bool has_best = best > 0 && std::find(steps.begin(), steps.end(), best) != steps.end();
   return has_best && best != newest->step() ? store.open(best) : std::move(*newest);
 }
 
-LoadedRun::LoadedRun(const std::filesystem::path& path, Precision precision) {
+LoadedRun::LoadedRun(const std::filesystem::path& path, Precision precision, IfDamaged if_damaged) {
   if (is_peft_path(path)) {
     open_adapters(path, precision);
   } else if (is_model_path(path)) {
     open_model(path);
   } else {
-    open_run(path, precision);
+    open_run(path, precision, if_damaged);
   }
 }
 
@@ -168,10 +178,10 @@ void LoadedRun::open_adapters(const std::filesystem::path& path, Precision preci
   make_session(precision);
 }
 
-void LoadedRun::open_run(const std::filesystem::path& path, Precision precision) {
+void LoadedRun::open_run(const std::filesystem::path& path, Precision precision, IfDamaged if_damaged) {
   config_ = read_config(path);
   if (precision == Precision::exact) make_exact(config_);
-  const Checkpoint checkpoint = open_checkpoint(path);
+  const Checkpoint checkpoint = open_checkpoint(path, if_damaged);
   state_ = state_from_json(checkpoint.state_json());
   tokenizer_ = read_tokenizer(checkpoint, state_, config_);
   task_ = task_of(state_);

@@ -15,8 +15,12 @@
 
 namespace gradmill {
 
-// Of a run folder the best checkpoint, or the newest where no evaluation chose one; or the checkpoint itself.
-Checkpoint open_checkpoint(const std::filesystem::path& path);
+// What to do where the newest checkpoint of a run folder is damaged: refuse the run, or say it on stderr and use the
+// newest one that is whole.
+enum class IfDamaged : uint8_t { refuse, use_older };
+
+// A run folder's best checkpoint, or its newest where no evaluation chose one; or the checkpoint that `path` names.
+Checkpoint open_checkpoint(const std::filesystem::path& path, IfDamaged if_damaged = IfDamaged::refuse);
 
 class LoadedRun {
  public:
@@ -24,7 +28,10 @@ class LoadedRun {
   // comes from elsewhere: a Hugging Face folder, a .gguf file, or a PEFT folder whose base is where it says.
   // `exact` computes on the CPU, in fp32, beside an unquantised base: for exports.
   enum class Precision : uint8_t { as_trained, exact };
-  explicit LoadedRun(const std::filesystem::path& path, Precision precision = Precision::as_trained);
+  explicit LoadedRun(const std::filesystem::path& path, Precision precision = Precision::as_trained,
+                     IfDamaged if_damaged = IfDamaged::refuse);
+  LoadedRun(const std::filesystem::path& path, IfDamaged if_damaged)
+      : LoadedRun(path, Precision::as_trained, if_damaged) {}
 
   int64_t step() const { return state_.step; }
   // As the checkpoint keeps it, wherever the one is that the run was started with.
@@ -50,7 +57,7 @@ class LoadedRun {
   const RunModel& described() const { return described_; }
 
  private:
-  void open_run(const std::filesystem::path& path, Precision precision);
+  void open_run(const std::filesystem::path& path, Precision precision, IfDamaged if_damaged);
   void open_model(const std::filesystem::path& path);
   void open_adapters(const std::filesystem::path& path, Precision precision);
   void make_session(Precision precision);

@@ -19,6 +19,7 @@ namespace gradmill {
 // A checkpoint's weights, and what else its run needs to go on.
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kStateFile = "state.safetensors";
+inline constexpr const char* kKeptConfigFile = "run.yaml";  // the settings that a checkpoint was made with
 
 HfFamily family_of(const TransformerSpec& spec);
 // What a checkpoint holds of the weights: all of them, or what PEFT would keep beside a base.

@@ -24,6 +24,23 @@ bool holds_checkpoints(const fs::path& folder) {
   return fs::is_directory(folder / "checkpoints", ignored) && !CheckpointStore(folder).steps().empty();
 }
 
+// A run's folder has its settings from the start on, and checkpoints later.
+bool holds_run(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / kConfigFile, ignored) || holds_checkpoints(folder);
+}
+
+ResumePoint point_of(const fs::path& folder) {
+  return {.run_folder = folder, .from_start = !holds_checkpoints(folder)};
+}
+
+// When the run was started or resumed last.
+fs::file_time_type last_start(const fs::path& folder) {
+  std::error_code failed;
+  const fs::file_time_type time = fs::last_write_time(folder / kConfigFile, failed);
+  return failed ? fs::file_time_type::min() : time;
+}
+
 std::string timestamp() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::tm local{};
@@ -77,29 +94,31 @@ std::string provenance(const RunConfig& config, const RunData& data) {
 }  // namespace
 
 ResumePoint resume_point(const fs::path& path) {
-  if (holds_checkpoints(path)) return {path, std::nullopt};
+  if (holds_run(path)) return point_of(path);
   const std::string name = path.filename().empty() ? path.parent_path().filename().string() : path.filename().string();
   constexpr std::string_view kPrefix = "step-";
   const bool digits =
       name.size() > kPrefix.size() && name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
   if (name.starts_with(kPrefix) && digits && fs::exists(path)) {
     const fs::path checkpoint = path.filename().empty() ? path.parent_path() : path;
-    return {checkpoint.parent_path().parent_path(), std::stoll(name.substr(kPrefix.size()))};
+    return {.run_folder = checkpoint.parent_path().parent_path(), .step = std::stoll(name.substr(kPrefix.size()))};
   }
-  throw data_error(fmt::format("'{}' is neither a run folder with checkpoints nor a checkpoint", path.string()),
+  throw data_error(fmt::format("'{}' is neither a run folder nor a checkpoint", path.string()),
                    "give the folder of a run, or use --resume auto");
 }
 
 std::optional<ResumePoint> find_resume_point(const fs::path& dir) {
-  if (!dir.empty()) return holds_checkpoints(dir) ? std::optional(ResumePoint{dir, std::nullopt}) : std::nullopt;
+  if (!dir.empty()) return holds_run(dir) ? std::optional(point_of(dir)) : std::nullopt;
   std::vector<fs::path> runs;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(kRuns, ignored)) {
-    if (holds_checkpoints(entry.path())) runs.push_back(entry.path());
+    if (holds_run(entry.path())) runs.push_back(entry.path());
   }
   if (runs.empty()) return std::nullopt;
-  // Names start with the time, so the last one is the newest.
-  return ResumePoint{*std::max_element(runs.begin(), runs.end()), std::nullopt};
+  // Two of the same moment: names begin with the time.
+  return point_of(*std::max_element(runs.begin(), runs.end(), [](const fs::path& a, const fs::path& b) {
+    return std::pair(last_start(a), a) < std::pair(last_start(b), b);
+  }));
 }
 
 fs::path choose_run_folder(const RunConfig& config) {
@@ -110,19 +129,23 @@ fs::path choose_run_folder(const RunConfig& config) {
     }
     return config.checkpoint.dir;
   }
-  const fs::path base = fs::path(kRuns) / fmt::format("{}-{}-{}", timestamp(), data_name(config), model_name(config.model));
+  const fs::path base =
+      fs::path(kRuns) / fmt::format("{}-{}-{}", timestamp(), data_name(config), model_name(config.model));
   fs::path folder = base;
   for (int number = 2; fs::exists(folder); ++number) folder = base.string() + "-" + std::to_string(number);
   return folder;
 }
 
-void write_run_files(const fs::path& folder, const LoadedConfig& config, const RunData& data) {
+void create_run_folder(const fs::path& folder) {
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) {
     throw data_error(fmt::format("cannot create '{}' ({})", folder.string(), failed.message()),
                      "choose another checkpoint.dir");
   }
+}
+
+void write_run_files(const fs::path& folder, const LoadedConfig& config, const RunData& data) {
   replace_file(folder / kConfigFile, effective_yaml(config, true));
   replace_file(folder / "run.json", provenance(config.config, data));
 }

@@ -15,10 +15,17 @@ namespace {
 
 std::atomic<int> received{0};
 
+// nohup starts a program with SIGHUP ignored: it is to go on without its terminal.
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 sigset_t stop_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   for (int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals, signal);
+  if (!is_ignored(SIGHUP)) sigaddset(&signals, SIGHUP);
   return signals;
 }
 
@@ -40,6 +47,7 @@ sigset_t stop_signals() {
 void StopSignal::install() {
   const sigset_t signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // threads started from here on inherit it
+  ::signal(SIGPIPE, SIG_IGN);                     // the reader of a run's lines may end before the run
   static std::once_flag started;
   std::call_once(started, [] { std::thread(wait_for_signals).detach(); });
 }
@@ -54,6 +62,8 @@ const char* StopSignal::name() {
       return "SIGTERM";
     case SIGUSR1:
       return "SIGUSR1";
+    case SIGHUP:
+      return "SIGHUP";
     default:
       return "";
   }

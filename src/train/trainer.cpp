@@ -29,7 +29,7 @@ Trainer::Trainer(const RunConfig& config, std::unique_ptr<RunData> data)
                      length_.steps_per_epoch),
       save_interval_(config.checkpoint.every_steps, config.checkpoint.every_epochs, config.checkpoint.every_minutes,
                      length_.steps_per_epoch) {
-  load_first_weights(run_model_, model_, session_, [this](const std::string& line) { early_notes_.push_back(line); });
+  load_first_weights(run_model_, model_, session_, [this](const std::string& line) { note(line); });
   state_.base_hash = run_model_.base_hash;
   state_.seed = static_cast<uint64_t>(config.training.seed);
   state_.data_hash = data_->hash();
@@ -57,11 +57,13 @@ Trainer::Trainer(const RunConfig& config, std::unique_ptr<RunData> data)
 SessionOptions Trainer::make_session_options() {
   SessionOptions options = session_options(config_);
   data_->set_sizes(options);
-  options.note = [this](const std::string& line) {
-    if (services_.metrics == nullptr) return early_notes_.push_back(line);
-    services_.note(line);
-  };
+  options.note = [this](const std::string& line) { note(line); };
   return options;
+}
+
+void Trainer::note(const std::string& line) {
+  if (services_.metrics == nullptr) return early_notes_.push_back(line);
+  services_.note(line);
 }
 
 void Trainer::attach(TrainServices services) {

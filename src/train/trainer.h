@@ -53,10 +53,10 @@ class Trainer {
   double flops_per_token() const { return flops_per_token_; }
   Session& session() { return session_; }
 
-  // Before anything below.
-  void attach(TrainServices services);
   // Goes on from `checkpoint`. Throws a data error when it does not belong to this model and tokenizer.
   void resume(const Checkpoint& checkpoint);
+  // Before run().
+  void attach(TrainServices services);
   TrainOutcome run();
 
  private:
@@ -109,6 +109,8 @@ class Trainer {
   void begin_step_anew();
   RunSummary summary(RunStatus status) const;
   SessionOptions make_session_options();
+  // A line for people; kept until there is someone to tell.
+  void note(const std::string& line);
 
   RunConfig config_;
   TrainServices services_;

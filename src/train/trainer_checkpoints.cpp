@@ -21,7 +21,7 @@ void Trainer::save() {
   write.texts = tokenizer.files;
   write.texts.push_back({"config.json", run_model_.config_json(end_of_text(tokenizer, config_.data))});
   if (run_model_.adapter) write.texts.push_back({kAdapterConfigFile, adapter_json(run_model_)});
-  write.texts.push_back({"run.yaml", services_.config_yaml});
+  write.texts.push_back({kKeptConfigFile, services_.config_yaml});
   write.state_json = to_json(state_);
   try {
     services_.store->save(write);
@@ -86,11 +86,10 @@ void Trainer::resume(const Checkpoint& checkpoint) {
                      "resume with the same data.task and data.labels, or start a new run");
   }
   if (saved.data_hash != state_.data_hash) {
-    services_.note(
-        data_->tokenizer().is_chars()
-            ? "the text has changed since the checkpoint (same characters): the order of batches goes on, the content "
-              "differs"
-            : "the data has changed since the checkpoint: steps go on, their content differs");
+    note(data_->tokenizer().is_chars()
+             ? "the text has changed since the checkpoint (same characters): the order of batches goes on, the content "
+               "differs"
+             : "the data has changed since the checkpoint: steps go on, their content differs");
   }
   const std::string data_hash = state_.data_hash;
   const uint64_t seed = state_.seed;

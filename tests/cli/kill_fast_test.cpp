@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run that is killed a few times, and signals in every part of a run.
+#include <sstream>
+
 #include "cli/kill_test.h"
 
 namespace gradmill::test {
@@ -12,18 +14,18 @@ TEST_F(KillTest, KilledRunsEndLikeUninterruptedOnes) {
   for (uint32_t seed : {1u, 2u, 3u}) expect_survives("run" + std::to_string(seed), 6, seed, expected);
 }
 
-// From start-up over steps, evaluations and saves to the end: whenever a signal comes, the run ends soon, and what it saved
-// leads to the same weights.
+// From start-up over steps, evaluations and saves to the end: whenever a signal comes, the run ends soon, and what it
+// saved leads to the same weights.
 TEST_F(KillTest, SignalsAtAnyTimeSaveAndExitWith130) {
   finish("whole");
-  const int signals[] = {SIGTERM, SIGINT, SIGUSR1};
+  const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
   int saved = 0;
   for (int i = 0; i < 24; ++i) {
     const std::string run = "signal" + std::to_string(i);
     const pid_t child = start(run, "");
     std::this_thread::sleep_for(std::chrono::milliseconds(4 * i));
     const auto sent = std::chrono::steady_clock::now();
-    kill(child, signals[i % 3]);
+    kill(child, signals[i % 4]);
     const int status = wait_for(child);
     EXPECT_LT(std::chrono::steady_clock::now() - sent, std::chrono::seconds(30));
     // Before the handler stands the system ends the process; after the last step there is nothing to interrupt.
@@ -38,6 +40,38 @@ TEST_F(KillTest, SignalsAtAnyTimeSaveAndExitWith130) {
     EXPECT_TRUE(result(run) == result("whole")) << run;
   }
   EXPECT_GE(saved, 3);
+}
+
+// nohup starts a run so: it goes on when its terminal is gone.
+TEST_F(KillTest, AnIgnoredHangUpStaysIgnored) {
+  signal(SIGHUP, SIG_IGN);
+  const pid_t child = start("nohup", "");
+  signal(SIGHUP, SIG_DFL);
+  for (int i = 0; i < 20; ++i) {
+    kill(child, SIGHUP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  }
+  const int status = wait_for(child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status << "\n" << read("nohup.log");
+}
+
+TEST_F(KillTest, ARunOutlivesTheReaderOfItsLines) {
+  finish("whole");
+  const std::string lines = "logging.progress=lines";
+  EXPECT_EQ(finish_in_shell("piped", lines + " 2>&1 | head -1 >/dev/null"), 0);
+  EXPECT_TRUE(result("piped") == result("whole"));
+}
+
+TEST_F(KillTest, ClosedStreamsDoNotBecomeFilesOfTheRun) {
+  finish("whole");
+  for (const std::string closed : {"<&- >&- 2>&-", ">&-", "<&- 2>&-"}) {
+    const std::string run = "closed" + std::to_string(closed.size());
+    EXPECT_EQ(finish_in_shell(run, "logging.progress=lines " + closed), 0);
+    EXPECT_TRUE(result(run) == result("whole")) << closed;
+    std::istringstream metrics(read(run + "/metrics.jsonl"));
+    for (std::string line; std::getline(metrics, line);) EXPECT_EQ(line.substr(0, 1), "{") << closed;
+    EXPECT_EQ(read(run + "/.lock").substr(0, 8), "process ") << closed;
+  }
 }
 
 TEST_F(KillTest, AFullDiskKeepsTheOldCheckpoint) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -26,30 +27,35 @@ class KillTest : public testing::Test {
     for (int i = 0; i < 300; ++i) text << "the miller grinds, the mill turns; " << i << "\n";
   }
 
-  // Starts `gradmill train` in `run`, resuming what is there; `fault` is for GRADMILL_FAULT.
+  // `gradmill train` in `run`, resuming what is there.
+  static std::vector<std::string> command(const std::string& run) {
+    return {GRADMILL_BINARY,
+            "train",
+            "--resume",
+            "auto",
+            "checkpoint.dir=" + run,
+            "data.dataset=text.txt",
+            "model.layers=1",
+            "model.heads=2",
+            "model.width=16",
+            "model.context=16",
+            "model.dropout=0.1",
+            "training.steps=40",
+            "training.batch_size=4",
+            "checkpoint.every_steps=5",
+            "eval.every_steps=8",
+            "eval.tokens=64",
+            "sample.tokens=0",
+            "logging.every_steps=1",
+            "logging.progress=off",
+            "machine.threads=1",
+            "data.num_workers=1",
+            "optimizer.ema_decay=0.9"};
+  }
+
+  // Starts it; `fault` is for GRADMILL_FAULT.
   pid_t start(const std::string& run, const std::string& fault) const {
-    std::vector<std::string> words = {GRADMILL_BINARY,
-                                      "train",
-                                      "--resume",
-                                      "auto",
-                                      "checkpoint.dir=" + run,
-                                      "data.dataset=text.txt",
-                                      "model.layers=1",
-                                      "model.heads=2",
-                                      "model.width=16",
-                                      "model.context=16",
-                                      "model.dropout=0.1",
-                                      "training.steps=40",
-                                      "training.batch_size=4",
-                                      "checkpoint.every_steps=5",
-                                      "eval.every_steps=8",
-                                      "eval.tokens=64",
-                                      "sample.tokens=0",
-                                      "logging.every_steps=1",
-                                      "logging.progress=off",
-                                      "machine.threads=1",
-                                      "data.num_workers=1",
-                                      "optimizer.ema_decay=0.9"};
+    std::vector<std::string> words = command(run);
     const pid_t child = fork();
     if (child != 0) return child;
     if (chdir(folder_.path().c_str()) != 0) _exit(99);
@@ -62,6 +68,13 @@ class KillTest : public testing::Test {
     arguments.push_back(nullptr);
     execv(arguments[0], arguments.data());
     _exit(97);
+  }
+
+  // Runs it in a shell, where `redirected` stands after it.
+  int finish_in_shell(const std::string& run, const std::string& redirected) const {
+    std::string line = "cd '" + folder_.path().string() + "' &&";
+    for (const std::string& word : command(run)) line += " '" + word + "'";
+    return std::system((line + " " + redirected).c_str());
   }
 
   static int wait_for(pid_t child) {

@@ -161,6 +161,17 @@ TEST(ConfigLoader, TasksBringTheirDefaults) {
   EXPECT_EQ(load_config({.overrides = overrides}).config.optimizer.lr, 1e-5);
 }
 
+// The folder says what its adapters are; adapters' defaults for training hold all the same.
+TEST(ConfigLoader, AFolderOfAdaptersNeedsNoKind) {
+  std::vector<std::string> overrides = {"model.path=folder", "data.path=x", "adapter.path=peft"};
+  const LoadedConfig loaded = load_config({.overrides = overrides});
+  EXPECT_EQ(loaded.config.adapter.kind, "none");
+  EXPECT_EQ(loaded.config.optimizer.lr, 2e-4);
+  EXPECT_EQ(loaded.config.optimizer.weight_decay, 0);
+  overrides.push_back("optimizer.lr=1e-5");
+  EXPECT_EQ(load_config({.overrides = overrides}).config.optimizer.lr, 1e-5);
+}
+
 TEST(ConfigLoader, EmbeddedExperimentsLoad) {
   const TemporaryFolder empty;
   const auto old_folder = std::filesystem::current_path();

@@ -30,6 +30,9 @@ TEST(ConfigRender, EffectiveYamlReadsBack) {
     config.checkpoint.dir = text;
     for (bool with_origins : {false, true}) {
       const std::string yaml = effective_yaml(loaded, with_origins);
+      if (with_origins) {
+        EXPECT_EQ(origins_in(yaml), loaded.origins) << yaml;
+      }
       const LoadedConfig again = load_config({.files = {folder.write("again.yaml", yaml)}});
       EXPECT_EQ(diff(config, again.config).size(), 0u) << yaml;
       EXPECT_EQ(again.config.optimizer.lr, config.optimizer.lr);
