@@ -9,6 +9,7 @@
 #include <cassert>
 #include <cerrno>
 #include <charconv>
+#include <fstream>
 #include <set>
 
 #include "core/error.h"
@@ -118,29 +119,48 @@ void CheckpointStore::save(const CheckpointWrite& write) {
       ops_.make_folder(folder_);
       ops_.sync_folder(run_folder_);
     }
-    TemporaryFolder temporary(ops_, folder_ / temporary_name("", write.step));
-    write_files(write, temporary.path());
-    const fs::path target = folder_ / step_name(write.step), replaced = folder_ / replaced_name(write.step);
-    if (is_there(target)) {
-      remove_tree(ops_, replaced);
-      ops_.rename(target, replaced);
-    }
-    temporary.rename_to(target);
-    ops_.sync_folder(folder_);
+    publish(write.step, [&](const fs::path& folder) { write_files(write, folder); });
     last_saved_ = write.step;
-    try_remove_tree(ops_, replaced);
   } catch (const FileError& error) {
-    throw explain(error, write);
+    throw explain(error, write.step, bytes_needed(write));
   }
+}
+
+void CheckpointStore::replace_state(int64_t step, const std::string& state_json) {
+  try {
+    const fs::path old = path(step);
+    Manifest manifest = read_manifest(old);
+    manifest.state_json = state_json;
+    publish(step, [&](const fs::path& folder) {
+      for (const auto& [name, record] : manifest.files) link_or_copy(old / name, folder / name);
+      write_manifest(manifest, folder);
+    });
+  } catch (const FileError& error) {
+    throw explain(error, step, state_json.size());
+  }
+}
+
+void CheckpointStore::publish(int64_t step, const std::function<void(const fs::path&)>& fill) {
+  TemporaryFolder temporary(ops_, folder_ / temporary_name("", step));
+  fill(temporary.path());
+  const fs::path target = folder_ / step_name(step), replaced = folder_ / replaced_name(step);
+  if (is_there(target)) {
+    remove_tree(ops_, replaced);
+    ops_.rename(target, replaced);
+  }
+  temporary.rename_to(target);
+  ops_.sync_folder(folder_);
+  try_remove_tree(ops_, replaced);
+}
+
+FileRecord CheckpointStore::write_text(const fs::path& path, std::string_view content) {
+  OutputFile file(ops_, path);
+  file.append(content);
+  return file.finish();
 }
 
 void CheckpointStore::write_files(const CheckpointWrite& write, const fs::path& folder) {
   Manifest manifest{write.step, {}, write.state_json};
-  const auto write_text = [&](const std::string& name, std::string_view content) {
-    OutputFile file(ops_, folder / name);
-    file.append(content);
-    return file.finish();
-  };
   for (const auto& [name, tensors] : write.files) {
     check_file_name(name, folder.string());
     OutputFile file(ops_, folder / name);
@@ -149,23 +169,43 @@ void CheckpointStore::write_files(const CheckpointWrite& write, const fs::path& 
   }
   for (const auto& [name, content] : write.texts) {
     check_file_name(name, folder.string());
-    manifest.files.emplace(name, write_text(name, content));
+    manifest.files.emplace(name, write_text(folder / name, content));
   }
+  write_manifest(manifest, folder);
+}
+
+// The last thing that is written into a checkpoint's folder.
+void CheckpointStore::write_manifest(const Manifest& manifest, const fs::path& folder) {
   const std::string text = manifest_text(manifest);
-  write_text(kManifestName, text);
-  write_text(kManifestSumName, manifest_sum(text));
+  write_text(folder / kManifestName, text);
+  write_text(folder / kManifestSumName, manifest_sum(text));
   ops_.sync_folder(folder);
 }
 
-Error CheckpointStore::explain(const FileError& error, const CheckpointWrite& write) const {
-  const std::string what = fmt::format("cannot save the checkpoint of step {}: {}", write.step, error.problem());
+void CheckpointStore::link_or_copy(const fs::path& from, const fs::path& to) {
+  try {
+    return ops_.link(from, to);
+  } catch (const FileError& error) {
+    if (!error.no_links()) throw;
+  }
+  OutputFile copy(ops_, to);
+  std::ifstream file(from, std::ios::binary);
+  std::string block(size_t{1} << 20, '\0');
+  while (file.read(block.data(), std::ssize(block)), file.gcount() > 0) {
+    copy.append(std::string_view(block.data(), static_cast<size_t>(file.gcount())));
+  }
+  copy.finish();
+}
+
+Error CheckpointStore::explain(const FileError& error, int64_t step, uint64_t bytes) const {
+  const std::string what = fmt::format("cannot save the checkpoint of step {}: {}", step, error.problem());
   if (!error.disk_full()) {
     return Error(ExitCode::failure, what,
                  "older checkpoints are as they were; make the folder writable or use another, and resume");
   }
   const std::optional<size_t> free = free_bytes();
   return Error(ExitCode::failure,
-               fmt::format("{}; it needs {}, {} are free", what, size_text(bytes_needed(write)),
+               fmt::format("{}; it needs {}, {} are free", what, size_text(bytes),
                            free ? size_text(*free) : "an unknown number"),
                "older checkpoints are as they were; free space or keep fewer checkpoints, and resume");
 }

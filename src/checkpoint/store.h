@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,8 @@ class CheckpointStore {
   // nothing half-written stays, and all older checkpoints are as they were. (When only the very last sync failed, the
   // new one is there, whole, but might not outlive a power cut.)
   void save(const CheckpointWrite& write);
+  // Gives a checkpoint another state. Its files are linked, not written again; otherwise as save().
+  void replace_state(int64_t step, const std::string& state_json);
 
   // Free bytes where checkpoints go. Nothing where the system does not say.
   std::optional<size_t> free_bytes() const;
@@ -69,8 +72,13 @@ class CheckpointStore {
   void clean_temporaries();
 
  private:
+  // What `fill` writes into a new folder becomes the checkpoint of this step.
+  void publish(int64_t step, const std::function<void(const std::filesystem::path&)>& fill);
   void write_files(const CheckpointWrite& write, const std::filesystem::path& folder);
-  Error explain(const FileError& error, const CheckpointWrite& write) const;
+  void write_manifest(const Manifest& manifest, const std::filesystem::path& folder);
+  FileRecord write_text(const std::filesystem::path& path, std::string_view content);
+  void link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to);
+  Error explain(const FileError& error, int64_t step, uint64_t bytes) const;
 
   std::filesystem::path run_folder_, folder_;
   FileOps& ops_;

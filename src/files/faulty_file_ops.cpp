@@ -84,6 +84,11 @@ void FaultyFileOps::rename(const path& from, const path& to) {
   inner_.rename(from, to);
 }
 
+void FaultyFileOps::link(const path& from, const path& to) {
+  count(from, "link");
+  inner_.link(from, to);
+}
+
 void FaultyFileOps::remove(const path& path) {
   count(path, "remove");
   inner_.remove(path);

@@ -39,6 +39,7 @@ class FaultyFileOps : public FileOps {
   void make_folder(const std::filesystem::path& path) override;
   void sync_folder(const std::filesystem::path& path) override;
   void rename(const std::filesystem::path& from, const std::filesystem::path& to) override;
+  void link(const std::filesystem::path& from, const std::filesystem::path& to) override;
   void remove(const std::filesystem::path& path) override;
 
  private:

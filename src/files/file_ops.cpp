@@ -77,6 +77,10 @@ class PosixFileOps : public FileOps {
     }
   }
 
+  void link(const path& from, const path& to) override {
+    if (::link(from.c_str(), to.c_str()) != 0) throw FileError(from, "link", errno);
+  }
+
   void remove(const path& path) override {
     if (::remove(path.c_str()) != 0) throw FileError(path, "remove", errno);
   }
@@ -92,6 +96,10 @@ FileError::FileError(const std::string& problem, int reason)
     : Error(ExitCode::failure, problem, advice(reason)), reason_(reason), problem_(problem) {}
 
 bool FileError::disk_full() const { return is_disk_full(reason_); }
+
+bool FileError::no_links() const {
+  return reason_ == EPERM || reason_ == EOPNOTSUPP || reason_ == ENOSYS || reason_ == EMLINK || reason_ == EXDEV;
+}
 
 FileOps& real_file_ops() {
   static PosixFileOps posix;

@@ -19,6 +19,8 @@ class FileError : public Error {
   // The errno.
   int reason() const { return reason_; }
   bool disk_full() const;
+  // Whether a link() failed because there are no links here, or no more to this file.
+  bool no_links() const;
   // The message without its advice.
   const std::string& problem() const { return problem_; }
 
@@ -48,6 +50,8 @@ class FileOps {
   virtual void make_folder(const std::filesystem::path& path) = 0;
   virtual void sync_folder(const std::filesystem::path& path) = 0;
   virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
+  // A second name for a file. Some file systems have no such thing: see no_links().
+  virtual void link(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
   // A file, a link or an empty folder.
   virtual void remove(const std::filesystem::path& path) = 0;
 };

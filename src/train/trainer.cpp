@@ -94,7 +94,7 @@ TrainOutcome Trainer::run() {
       if (pending_.size() > max_pending_) complete_step();
       const bool here = state_.step == step;  // not pending, and not rolled back
       if (eval && here) evaluate_and_judge();
-      if (save_now && here) save();
+      if (save_now && here && saved_step_ != step) save();
       if ((eval || save_now) && here) begin_step_anew();
     }
     return finish();
@@ -185,6 +185,8 @@ void Trainer::judge(const Pending& step, const Session::StepResult& result) {
 
 TrainOutcome Trainer::finish() {
   restore_best();
+  // An evaluation that fails must not lose the end of the run.
+  if (!state_.stopped_early && saved_step_ != state_.step) save();
   const auto start = Clock::now();
   const Judged result = evaluate(true);
   TrainOutcome outcome{.step = state_.step,
@@ -194,10 +196,11 @@ TrainOutcome Trainer::finish() {
                        .sample = {}};
   const bool best = !state_.stopped_early && take_if_best(result);
   report_eval(result, start, best);
-  if (result.threshold) keep_threshold(*result.threshold);
-  if (!state_.stopped_early) save();
+  if (result.threshold) keep_threshold(*result.threshold, state_.stopped_early ? state_.best_step : state_.step);
+  if (best && !result.threshold) save_state(state_);
   outcome.sample = sample(config_.sample.tokens);
   if (!outcome.sample.empty()) services_.metrics->text(state_.step, "sample", outcome.sample);
+  if (result.threshold && !state_.stopped_early) tune_threshold_of_best();
   services_.metrics->finish(summary(RunStatus::completed));
   return outcome;
 }

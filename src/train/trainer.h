@@ -88,10 +88,16 @@ class Trainer {
   // `last`: of the run, with all there is, and a threshold tuned on it.
   Judged evaluate(bool last);
   Judged evaluate_weights(bool last);
-  void keep_threshold(const Threshold& threshold);
+  // For the checkpoint of the step whose weights it was tuned with.
+  void keep_threshold(const Threshold& threshold, int64_t step);
+  void tune_threshold_of_best();
   bool take_if_best(const Judged& result);
   void report_eval(const Judged& result, std::chrono::steady_clock::time_point start, bool best);
   void save();
+  // Gives the checkpoint of the state's step this state.
+  void save_state(const TrainState& state);
+  // Changes the store and removes what is not to be kept. False if that failed and the run goes on all the same.
+  bool change_store(const std::function<void()>& change);
   void restore_best();
   TrainOutcome finish();
   TrainOutcome interrupted();
@@ -126,6 +132,7 @@ class Trainer {
   GpuMonitor monitor_;
   Interval eval_interval_, save_interval_;
   TrainState state_;
+  int64_t saved_step_ = -1;  // of this run's last checkpoint
   NoteQueue source_notes_;
   std::unique_ptr<BatchSource> source_;
   std::deque<Pending> pending_;

@@ -23,16 +23,27 @@ void Trainer::save() {
   if (run_model_.adapter) write.texts.push_back({kAdapterConfigFile, adapter_json(run_model_)});
   write.texts.push_back({kKeptConfigFile, services_.config_yaml});
   write.state_json = to_json(state_);
+  if (!change_store([&] { services_.store->save(write); })) return;
+  saved_step_ = state_.step;
+  services_.metrics->checkpoint(state_.step, services_.store->path(state_.step).string());
+}
+
+void Trainer::save_state(const TrainState& state) {
+  if (services_.store == nullptr || services_.store->path(state.step).empty()) return;
+  change_store([&] { services_.store->replace_state(state.step, to_json(state)); });
+}
+
+bool Trainer::change_store(const std::function<void()>& change) {
   try {
-    services_.store->save(write);
+    change();
     services_.store->prune(config_.checkpoint.keep_last,
                            config_.checkpoint.keep_best ? std::optional(state_.best_step) : std::nullopt);
+    return true;
   } catch (const Error& error) {
     if (config_.checkpoint.on_error == "stop") throw;
     services_.note(fmt::format("warning: {}; training goes on", error.what()));
-    return;
+    return false;
   }
-  services_.metrics->checkpoint(state_.step, services_.store->path(state_.step).string());
 }
 
 void Trainer::check_disk() const {

@@ -5,6 +5,7 @@
 
 #include "tasks/text_metrics.h"
 #include "train/evaluation.h"
+#include "train/model_folder.h"
 #include "train/trainer.h"
 
 namespace gradmill {
@@ -99,12 +100,26 @@ void Trainer::report_eval(const Judged& result, std::chrono::steady_clock::time_
                            .values = result.values});
 }
 
-void Trainer::keep_threshold(const Threshold& threshold) {
-  state_.threshold = threshold.value;
-  const std::string line = fmt::format("the second class is the answer from a probability of {:.4f} on: {} {:.4f}",
-                                       threshold.value, config_.eval.threshold, threshold.score);
+void Trainer::keep_threshold(const Threshold& threshold, int64_t step) {
+  const std::string line =
+      fmt::format("with the weights of step {}, the second class is the answer from a probability of {:.4f}: {} {:.4f}",
+                  step, threshold.value, config_.eval.threshold, threshold.score);
   services_.note(line);
   services_.metrics->text(state_.step, "threshold", line);
+  if (step == state_.step) state_.threshold = threshold.value;
+  if (services_.store == nullptr || services_.store->path(step).empty()) return;
+  TrainState kept = step == state_.step ? state_ : state_from_json(services_.store->open(step).state_json());
+  kept.threshold = threshold.value;
+  save_state(kept);
+}
+
+// The best checkpoint is what is used later, so it has a threshold of its own.
+void Trainer::tune_threshold_of_best() {
+  const int64_t step = state_.best_step;
+  if (services_.store == nullptr || !config_.checkpoint.keep_best || step == state_.step) return;
+  if (services_.store->path(step).empty()) return;
+  load_session(services_.store->open(step), model_, run_model_, session_, progress_of(state_));
+  keep_threshold(*evaluate(true).threshold, step);
 }
 
 }  // namespace gradmill

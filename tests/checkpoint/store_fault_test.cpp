@@ -159,6 +159,37 @@ TEST_F(StoreFaultTest, AKillAtAnyCallOfASaveLeavesAWholeCheckpoint) {
   }
 }
 
+TEST_F(StoreFaultTest, AReplacedStateIsTheOldOrTheNewOneWhateverFails) {
+  SmallState state(1);
+  const auto newest = [&] {
+    const Checkpoint found = CheckpointStore(run_).newest().value();
+    EXPECT_EQ(*found.tensor("state.safetensors", "count").ptr<int32_t>(), 1);
+    EXPECT_EQ(found.text("config.json"), "{\"seed\":1}\n");
+    return found.state_json();
+  };
+  constexpr const char* kOther = R"({"other":2})";
+  bool replaced = false;
+  for (int64_t call = 1; !replaced; ++call) {
+    make_run(1);
+    FaultyFileOps ops(real_file_ops(), {Fault::Kind::fail, call, EIO});
+    const std::string message =
+        message_of([&] { CheckpointStore(run_, ops).replace_state(1, kOther); }, ExitCode::failure);
+    replaced = ops.num_calls() < call;
+    EXPECT_TRUE(newest() == kOther || (!replaced && state.matches(CheckpointStore(run_).open(1)))) << message;
+  }
+  for (int64_t call = 1;; ++call) {
+    make_run(1);
+    const bool killed = killed_at(call, [&](FileOps& ops) { CheckpointStore(run_, ops).replace_state(1, kOther); });
+    EXPECT_TRUE(newest() == kOther || (killed && state.matches(CheckpointStore(run_).open(1)))) << call;
+    CheckpointStore store(run_);
+    store.clean_temporaries();
+    store.replace_state(1, kOther);  // the same again
+    EXPECT_EQ(newest(), kOther);
+    EXPECT_FALSE(has_temporaries());
+    if (!killed) break;
+  }
+}
+
 TEST_F(StoreFaultTest, AKillDuringTheFirstSaveLeavesNothingOrAll) {
   SmallState state(1);
   for (int64_t call = 1;; ++call) {

@@ -279,5 +279,32 @@ TEST(ShortageOfSpace, CountsWhatIsToCome) {
   EXPECT_EQ(text, "a checkpoint takes 10.0 MiB, and 3.0 MiB are free where 4 more are to be written");
 }
 
+// As on a file system that has no links.
+class NoLinks : public FaultyFileOps {
+ public:
+  NoLinks() : FaultyFileOps(real_file_ops()) {}
+  void link(const std::filesystem::path& from, const std::filesystem::path&) override {
+    throw FileError(from, "link", EPERM);
+  }
+};
+
+TEST_F(StoreTest, AStateIsReplacedWithoutWritingTheFilesAgain) {
+  SmallState state(1);
+  CheckpointStore store(run_);
+  store.save(state.write(5));
+  const std::filesystem::path weights = step_folder(5) / "model.safetensors";
+  std::filesystem::create_hard_link(weights, run_ / "weights");
+  store.replace_state(5, R"({"other":1})");
+  EXPECT_EQ(store.open(5).state_json(), R"({"other":1})");
+  EXPECT_EQ(store.steps(), std::vector<int64_t>{5});
+  EXPECT_TRUE(std::filesystem::equivalent(weights, run_ / "weights"));
+  NoLinks no_links;
+  CheckpointStore(run_, no_links).replace_state(5, R"({"other":2})");
+  EXPECT_EQ(store.open(5).state_json(), R"({"other":2})");
+  EXPECT_FALSE(std::filesystem::equivalent(weights, run_ / "weights"));
+  store.replace_state(5, state.write(5).state_json);
+  EXPECT_TRUE(state.matches(store.open(5)));
+}
+
 }  // namespace
 }  // namespace gradmill::test

@@ -253,6 +253,17 @@ TEST_F(LabelledRunTest, AThresholdIsTunedAndKept) {
   run("skewed");
   const CheckpointStore store(folder_.path() / "skewed");
   EXPECT_TRUE(state_from_json(store.newest()->state_json()).threshold.has_value());
+  // Only the first evaluation gains so much: the best checkpoint, which is used later, has a threshold of its own.
+  config_.eval.min_delta = 10;
+  config_.eval.every_steps = 2;
+  for (const int64_t patience : {0, 1}) {
+    config_.eval.patience = patience;
+    const std::string name = "best" + std::to_string(patience);
+    EXPECT_EQ(run(name).outcome.status, RunStatus::completed);
+    const TrainState best = state_from_json(open_checkpoint(folder_.path() / name).state_json());
+    EXPECT_EQ(best.step, 2);
+    EXPECT_TRUE(best.threshold.has_value()) << name;
+  }
 }
 
 TEST_F(LabelledRunTest, RefusesWhatDoesNotFit) {

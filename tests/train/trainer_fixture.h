@@ -18,6 +18,7 @@ struct Recorder : MetricsSink {
   void eval(const EvalMetrics& metrics) override { evals.push_back(metrics); }
   void epoch(const EpochMetrics& metrics) override { epochs.push_back(metrics); }
   void rewind(int64_t step) override { rewinds.push_back(step); }
+  void checkpoint(int64_t step, const std::string&) override { checkpoints.push_back(step); }
   void finish(const RunSummary& what) override { summary = what; }
 
   std::vector<double> losses() const {
@@ -29,7 +30,7 @@ struct Recorder : MetricsSink {
   std::vector<StepMetrics> steps;
   std::vector<EvalMetrics> evals;
   std::vector<EpochMetrics> epochs;
-  std::vector<int64_t> rewinds;
+  std::vector<int64_t> rewinds, checkpoints;
   RunSummary summary;
 };
 

@@ -232,5 +232,33 @@ TEST_F(TrainerTest, DivergesInItsFirstStep) {
       ExitCode::failure, {"bad steps in a row", "try optimizer.lr=5"});
 }
 
+// The last steps are saved before anything that may fail after them.
+TEST_F(TrainerTest, AnEvaluationThatFailsAtTheEndLosesNothing) {
+  struct Failing : Recorder {
+    void eval(const EvalMetrics& metrics) override {
+      if (metrics.step == 60) throw Error(ExitCode::failure, "this evaluation fails", "");
+    }
+  };
+  const std::filesystem::path folder = folder_.path() / "failing";
+  std::filesystem::create_directories(folder);
+  Failing metrics;
+  CheckpointStore store(folder);
+  Trainer trainer(config_, load_run_data(config_));
+  trainer.attach({.metrics = &metrics, .store = &store});
+  EXPECT_THROW(trainer.run(), Error);
+  EXPECT_EQ(store.newest()->step(), 60);
+}
+
+TEST_F(TrainerTest, ACheckpointIsWrittenOnce) {
+  config_.eval.every_steps = config_.checkpoint.every_steps = 20;
+  config_.checkpoint.keep_last = 5;
+  const Run whole = run("once");
+  EXPECT_EQ(whole.recorder.checkpoints, (std::vector<int64_t>{20, 40, 60}));
+  EXPECT_EQ(CheckpointStore(folder_.path() / "once").steps(), (std::vector<int64_t>{20, 40, 60}));
+  // What the last evaluation found is in the last checkpoint.
+  const TrainState state = state_from_json(CheckpointStore(folder_.path() / "once").newest()->state_json());
+  EXPECT_EQ(state.best_step, 60);
+}
+
 }  // namespace
 }  // namespace gradmill::test
