@@ -23,6 +23,39 @@ namespace fs = std::filesystem;
 constexpr int kKeyVersion = 1;  // of what the bytes in a folder mean
 constexpr int64_t kMostMemoryBytes = int64_t{1} << 26;
 
+// What changes with a regular file's content, as far as the system tells. Empty for other files.
+std::string stamp_of(const fs::path& file) {
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return "";
+  return fmt::format("{} {} {}.{:09} {}.{:09}", info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec,
+                     info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
+}
+
+// A file that is this young may be written again without its times changing.
+bool is_young(const fs::path& file) {
+  constexpr time_t kYoung = 2;
+  struct stat info {};
+  return ::stat(file.c_str(), &info) != 0 || info.st_mtim.tv_sec + kYoung >= ::time(nullptr);
+}
+
+// Files that must not change between their hash, which names a folder of the cache, and the tokens in it.
+class UnchangedFiles {
+ public:
+  explicit UnchangedFiles(const std::vector<SourceFile>& files) {
+    for (const SourceFile& file : files) stamps_.emplace_back(file.path, stamp_of(file.path));
+  }
+  void expect_unchanged() const {
+    for (const auto& [path, stamp] : stamps_) {
+      if (stamp == stamp_of(path)) continue;
+      throw data_error(fmt::format("'{}' changed while it was read", path.string()),
+                       "start again when nothing writes there any more");
+    }
+  }
+
+ private:
+  std::vector<std::pair<fs::path, std::string>> stamps_;
+};
+
 // Hashes of files that were read before. A memory that is lost or unreadable costs time only.
 class FileHashes {
  public:
@@ -37,7 +70,8 @@ class FileHashes {
   }
 
   std::string hash(const fs::path& file) {
-    const std::string stamp = stamp_of(file), name = fs::absolute(file).lexically_normal().string();
+    const std::string stamp = is_young(file) ? "" : stamp_of(file),
+                      name = fs::absolute(file).lexically_normal().string();
     const auto known = json_.find(name);
     if (!stamp.empty() && known != json_.end() && known->is_array() && known->size() == 2 && known->at(0) == stamp &&
         known->at(1).is_string()) {
@@ -60,16 +94,6 @@ class FileHashes {
   }
 
  private:
-  // Empty where nothing tells whether it changes.
-  static std::string stamp_of(const fs::path& file) {
-    struct stat info {};
-    if (::stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return "";
-    // A file that is this young may be written again without its time changing.
-    constexpr time_t kYoung = 2;
-    if (info.st_mtim.tv_sec + kYoung >= ::time(nullptr)) return "";
-    return fmt::format("{} {} {}.{:09}", info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
-  }
-
   fs::path path_;
   nlohmann::json json_ = nlohmann::json::object();
   bool changed_ = false;
@@ -119,10 +143,12 @@ std::string hash_file(const fs::path& path) {
 }
 
 CachedTokens cached_tokens(const fs::path& cache, const std::vector<SourceFile>& files, const RecordEncoding& encoding,
-                           const TokenizeOptions& options, FileOps& ops) {
+                           TokenizeOptions options, FileOps& ops) {
   std::error_code error;
   fs::create_directories(cache, error);
   if (error) throw FileError(cache, "make the folder", error.value());
+  const UnchangedFiles sources(files);
+  options.before_publishing = [&] { sources.expect_unchanged(); };
   CachedTokens result;
   result.folder = cache / key_of(cache, files, encoding, options, ops);
   if (std::optional<TokenManifest> manifest = find_whole(result.folder)) {

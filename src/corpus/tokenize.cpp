@@ -118,6 +118,7 @@ TokenizeReport tokenize_corpus(std::vector<SourceFile> files, const RecordEncodi
   report.manifest.skipped = bad.num_skipped();
   report.manifest.encoding = encoding.fingerprint;
   write_token_manifest(folder.path(), report.manifest, ops);
+  if (options.before_publishing) options.before_publishing();
   folder.publish();
   return report;
 }

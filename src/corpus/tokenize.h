@@ -28,6 +28,8 @@ struct TokenizeOptions {
   int64_t block_bytes = int64_t{1} << 20;   // what a thread takes at once
   // Called after every block; false gives up: an Error with ExitCode::interrupted, and no output.
   std::function<bool(const TokenizeProgress&)> progress = {};
+  // Called when all is written, before it is there for others; may throw.
+  std::function<void()> before_publishing = {};
   CrewNote note = {};
 };
 

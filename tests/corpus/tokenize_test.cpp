@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
+#include <mutex>
 #include <numeric>
 #include <sstream>
 
@@ -143,6 +144,24 @@ class TokenCacheTest : public TokenizeTest {
     return cached_tokens(out_.path(), sources_of(data_), encoding, options);
   }
 };
+
+// Tokens of other content must not lie under the hash of what was there before.
+TEST_F(TokenCacheTest, AFileThatChangesWhileItIsReadIsNotCached) {
+  write_numbers(data_, 50);
+  const fs::path file = data_.path() / "a.jsonl";
+  const std::string before = bytes_of(file);
+  RecordEncoding growing = number_encoding();
+  std::once_flag once;
+  growing.encode = [&, inner = growing.encode](const Record& record, TokenDocument& document) {
+    std::call_once(once, [&] { std::ofstream(file, std::ios::app) << before; });
+    inner(record, document);
+  };
+  expect_error([&] { open(growing); }, ExitCode::data, {file.string(), "changed while it was read"});
+  std::ofstream(file, std::ios::binary) << before;
+  const CachedTokens again = open();
+  EXPECT_FALSE(again.was_there);
+  EXPECT_EQ(again.report.manifest.records, 175);
+}
 
 TEST_F(TokenCacheTest, TheSecondStartReadsWhatTheFirstMade) {
   write_numbers(data_, 50);
