@@ -33,7 +33,8 @@ void prepare(Block& block, Grid& grid) {
   const Kernel& kernel = grid.kernel;
   const auto threads = static_cast<uint32_t>(grid.launch.block.count());
   const uint32_t num_warps = (threads + kLanes - 1) / kLanes;
-  block.shared_bytes = kernel.dynamic_begin + grid.launch.dynamic_shared;
+  const uint32_t dynamic = grid.launch.dynamic_shared;
+  block.shared_bytes = dynamic == 0 ? kernel.static_shared : kernel.dynamic_begin + dynamic;
   block.shared = aligned(block.shared_memory, block.shared_bytes, kSharedAlignment);
   block.local.resize(size_t{kernel.local_bytes} * num_warps * kLanes + kLanes);
   uint8_t* const registers = aligned(block.registers, size_t{kernel.register_bytes} * num_warps, kRegisterAlignment);

@@ -82,6 +82,12 @@ TEST(FaultMemory, OutsideOfShared) {
        "4",
        "0",
        {"shared", "of which the block has"}},
+      {"writes past the end of an array that 16 does not divide",
+       ".shared .align 4 .b8 few[60]; mov.u32 %r10, few; setp.eq.s32 %p2, %r1, 0; @%p2 st.shared.u32 [%r10+$fault], "
+       "%r1;",
+       "60",
+       "56",
+       {"shared", "of which the block has"}},
       {"by a generic address",
        kTile + "cvt.u64.u32 %rd20, %r12; cvta.shared.u64 %rd21, %rd20; st.u32 [%rd21+$fault], %r1;",
        "4",
