@@ -33,8 +33,19 @@ size_t gap() {
 
 bool is_ours(const void* data) { return in_space(reinterpret_cast<uint64_t>(data), 1); }
 
+// Tensors are told of in the order of the kernels that were launched last. Where they lie in another allocation they
+// are those of another session, whose kernels have an order of their own.
+void follow_session(const void* data) {
+  static const void* last = nullptr;
+  const void* const block = Memory::device().block_of(data);
+  if (block == nullptr || block == last) return;
+  last = block;
+  end_order();
+}
+
 void release_later(std::byte* begin, size_t bytes) {
   if (bytes == 0) return;
+  follow_session(begin);
   enqueue_in_order([=] {
     if (Memory::device().contains(begin, bytes) || Memory::host().contains(begin, bytes)) mark_released(begin, bytes);
   });
@@ -58,6 +69,7 @@ void taken(std::byte* begin, size_t bytes) {
                                           : poisoned_just_now ? kAllocated | kOfHost
                                                               : kAllocated | kOfHost | kWritten);
   poisoned_just_now = false;
+  follow_session(begin);
   enqueue_in_order([=] { mark_allocated(begin, bytes, state); });
 }
 

@@ -81,6 +81,15 @@ bool Memory::contains(const void* data, size_t bytes) const {
   return offset <= size && bytes <= size - offset;
 }
 
+const void* Memory::block_of(const void* data) const {
+  const std::lock_guard lock(mutex_);
+  const auto* const address = static_cast<const std::byte*>(data);
+  const auto above = blocks_.upper_bound(address);
+  if (above == blocks_.begin()) return nullptr;
+  const auto& [start, size] = *std::prev(above);
+  return static_cast<size_t>(address - start) < size ? start : nullptr;
+}
+
 void fill(void* data, int value, size_t bytes) {
   auto* const begin = static_cast<std::byte*>(data);
   const size_t head = (kPage - reinterpret_cast<uintptr_t>(begin) % kPage) % kPage;

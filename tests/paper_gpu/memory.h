@@ -19,6 +19,8 @@ class Memory {
   // False if it was never allocated.
   bool free(void* pointer);
   bool contains(const void* data, size_t bytes) const;
+  // The allocation that an address is in, or null.
+  const void* block_of(const void* data) const;
   bool holds(const void* data) const { return contains(data, 1); }
   size_t used() const { return used_; }
   size_t limit() const { return limit_; }

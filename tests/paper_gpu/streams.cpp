@@ -113,6 +113,12 @@ void enqueue_in_order(std::function<void()> work) {
   }
 }
 
+void end_order() {
+  if (live_streams().contains(last_stream) && is_captured(last_stream)) return;
+  finish_all();
+  last_stream = nullptr;
+}
+
 void take_time(double seconds) { (working_stream != nullptr ? working_stream->clock : host_clock) += seconds; }
 double host_seconds() { return host_clock; }
 

@@ -15,6 +15,8 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 // launched the last one, in graphs too.
 void keep_order(cudaStream_t stream);
 void enqueue_in_order(std::function<void()> work);
+// All that was enqueued is done, and the next work in order waits for no stream. Not while a graph is captured.
+void end_order();
 bool is_captured(cudaStream_t stream);
 // Where times are modelled each stream has a clock, and the host another: the host's work takes no time, but what it
 // waits for does. The work that is being done takes so long.
