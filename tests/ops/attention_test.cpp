@@ -257,7 +257,7 @@ TEST_P(AttentionTest, MatchesTheReference) {
 TEST_P(AttentionTest, CommonShapesAreTakenByTheFastest) {
   // cuDNN has narrow types only, and ragged sequences from Hopper on.
   if (!on_gpu() || dtype() == DType::fp32 || ctx_.device.compute_capability < 90) {
-    GTEST_SKIP() << "of Hopper and later, in 16 bits";
+    GTEST_SKIP() << "only on Hopper and later, in 16 bits";
   }
   if constexpr (kHasCuda) {
     for (const AttentionCase& c : cases()) {
@@ -284,6 +284,26 @@ TEST_P(AttentionTest, CommonShapesAreTakenByTheFastest) {
           << c.name << ": " << choice.reason;
     }
   }
+}
+
+// Where the kernels allow it, v's gradient goes over v.
+TEST_P(AttentionTest, AGradientOverItsValuesHasTheSameBits) {
+  const AttentionCase c{.name = "over v",
+                        .q_lens = {256, 256},
+                        .kv_lens = {256, 256},
+                        .heads = 2,
+                        .kv_heads = 1,
+                        .head_dim = 64,
+                        .mask = {-1, 0},
+                        .padding = 0,
+                        .dense = true};
+  const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
+  const AttentionResult beside = run(args);
+  if (attention_backward_overwrites(ctx_, args) == AttentionOverwrites::nothing)
+    GTEST_SKIP() << "not with these kernels";
+  AttentionGradArgs over = args;
+  over.dv = args.forward.v;
+  expect_same(run(over), beside, c.name);
 }
 
 TEST_P(AttentionTest, DeterministicBackwardRepeatsItsBits) {
