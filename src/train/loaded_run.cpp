@@ -117,10 +117,8 @@ Checkpoint open_checkpoint(const std::filesystem::path& path, IfDamaged if_damag
   if (!newest)
     throw data_error(fmt::format("'{}' has no checkpoint that can be read", path.string()), "train the run again");
   if (!damaged.empty() && if_damaged == IfDamaged::refuse) {
-    throw data_error(
-        fmt::format("the newest checkpoint is damaged: {}", damaged.front()),
-        fmt::format("--allow-older uses the newest that is whole, of step {}; or name a checkpoint, such as {}",
-                    newest->step(), newest->folder().string()));
+    throw data_error(damaged.front(),
+                     fmt::format("--allow-older takes {}, the newest that is whole", newest->folder().string()));
   }
   for (const std::string& reason : damaged) std::fprintf(stderr, "gradmill: %s\n", reason.c_str());
   if (!damaged.empty()) std::fprintf(stderr, "gradmill: using step %lld\n", static_cast<long long>(newest->step()));

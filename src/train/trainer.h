@@ -132,7 +132,7 @@ class Trainer {
   GpuMonitor monitor_;
   Interval eval_interval_, save_interval_;
   TrainState state_;
-  int64_t saved_step_ = -1;  // of this run's last checkpoint
+  int64_t saved_step_ = -1;  // the step of the last checkpoint that this process wrote
   NoteQueue source_notes_;
   std::unique_ptr<BatchSource> source_;
   std::deque<Pending> pending_;
