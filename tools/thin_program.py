@@ -19,13 +19,13 @@ NO_KIND = 0x40  # the paper GPU reads every entry that is PTX
 
 
 def section(path, name):
-    """Where it begins in the file, and its size."""
+    """Where it begins in the file, and its size; None if there is none."""
     listing = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
     for line in listing.splitlines():
         fields = line.partition("]")[2].split()
         if fields and fields[0] == name:
             return int(fields[3], 16), int(fields[4], 16)
-    sys.exit(f"{path} has no section {name}: it has no code for a GPU")
+    return None
 
 
 def entries(data):
@@ -49,7 +49,10 @@ def main():
     parser.add_argument("keep", choices=KINDS)
     parser.add_argument("capability", type=int)
     options = parser.parse_args()
-    begin, size = section(options.program, ".nv_fatbin")
+    place = section(options.program, ".nv_fatbin")
+    if place is None:  # it has no code for a GPU
+        return
+    begin, size = place
     kept = 0
     with open(options.program, "r+b") as file:
         file.seek(begin)
