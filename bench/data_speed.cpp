@@ -16,12 +16,12 @@
 #include <fstream>
 #include <functional>
 
-#include "corpus/corpus_tokenizer.h"
-#include "corpus/token_stream.h"
-#include "corpus/tokenize.h"
-#include "corpus/train_tokenizer.h"
-#include "data/file_io.h"
-#include "data/self_text.h"
+#include "data/tokens/corpus_tokenizer.h"
+#include "data/tokens/token_stream.h"
+#include "data/tokens/tokenize.h"
+#include "data/tokens/train_tokenizer.h"
+#include "files/file_io.h"
+#include "data/characters/self_text.h"
 
 using namespace gradmill;
 namespace fs = std::filesystem;

@@ -10,10 +10,10 @@
 #include "commands.h"
 #include "config_args.h"
 #include "on_paper.h"
-#include "train/ladder.h"
-#include "train/op_bench.h"
-#include "train/run_options.h"
-#include "train/step_bench.h"
+#include "bench/ladder.h"
+#include "bench/op_bench.h"
+#include "run/run_options.h"
+#include "bench/step_bench.h"
 
 namespace gradmill::cli {
 namespace {

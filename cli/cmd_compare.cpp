@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "commands.h"
-#include "train/compare_runs.h"
+#include "report/compare_runs.h"
 
 namespace gradmill::cli {
 

@@ -8,16 +8,16 @@
 #include <memory>
 
 #include "commands.h"
-#include "corpus/corpus_tokenizer.h"
-#include "corpus/inspect.h"
-#include "corpus/token_cache.h"
-#include "corpus/tokenize.h"
-#include "corpus/token_folder.h"
-#include "data/record_stream.h"
-#include "labelled/inspect.h"
+#include "data/tokens/corpus_tokenizer.h"
+#include "data/tokens/inspect.h"
+#include "data/tokens/token_cache.h"
+#include "data/tokens/tokenize.h"
+#include "data/tokens/token_folder.h"
+#include "data/records/record_stream.h"
+#include "data/labelled/inspect.h"
 #include "metrics/format.h"
 #include "tokenizer/load_tokenizer.h"
-#include "train/instruction_encoding.h"
+#include "run/instruction_encoding.h"
 #include "train/stop_signal.h"
 
 namespace gradmill::cli {

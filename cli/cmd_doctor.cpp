@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "commands.h"
-#include "train/hardware_report.h"
+#include "report/hardware_report.h"
 
 #include <fmt/core.h>
 

@@ -5,14 +5,14 @@
 #include <memory>
 
 #include "commands.h"
-#include "data/file_io.h"
-#include "tasks/text_metrics.h"
-#include "train/chat_prompt.h"
-#include "train/generator.h"
-#include "train/loaded_run.h"
-#include "train/predictions.h"
+#include "files/file_io.h"
+#include "metrics/scores/text_metrics.h"
+#include "run/chat_prompt.h"
+#include "session/generator.h"
+#include "run/loaded_run.h"
+#include "report/predictions.h"
 #include "train/stop_signal.h"
-#include "train/text_stream.h"
+#include "session/text_stream.h"
 
 namespace gradmill::cli {
 namespace {

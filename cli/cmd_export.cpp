@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "commands.h"
-#include "train/export_model.h"
+#include "run/export_model.h"
 
 namespace gradmill::cli {
 

@@ -4,10 +4,10 @@
 
 #include "commands.h"
 #include "config_args.h"
-#include "train/fit_plan.h"
-#include "train/run_data.h"
-#include "train/run_model.h"
-#include "train/run_options.h"
+#include "run/fit_plan.h"
+#include "run/run_data.h"
+#include "run/run_model.h"
+#include "run/run_options.h"
 
 namespace gradmill::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "commands.h"
 #include "files/output_file.h"
-#include "train/predictions.h"
+#include "report/predictions.h"
 
 namespace gradmill::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "commands.h"
-#include "corpus/train_tokenizer.h"
+#include "data/tokens/train_tokenizer.h"
 #include "tokenizer/load_tokenizer.h"
 #include "train/stop_signal.h"
 

@@ -4,7 +4,7 @@
 
 #include "commands.h"
 #include "cuda/devices.h"
-#include "train/build_info.h"
+#include "core/build_info.h"
 
 namespace gradmill::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "config/groups.h"
 #include "config/run_config.h"
-#include "train/build_info.h"
+#include "core/build_info.h"
 
 namespace gradmill::cli {
 namespace {

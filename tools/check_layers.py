@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that includes in src and cli point down only. Prints what does not and exits 1."""
+"""Checks that includes in src and cli point down only, and that no modules include each other in a circle. A module is a
+header with the source of the same name. Prints what is wrong and exits 1."""
 import re
 import sys
 from pathlib import Path
@@ -17,33 +18,94 @@ BELOW = {
     "models": ["core", "ops", "nn"],
     "adapters": ["core", "files", "cpu", "ops", "nn", "models", "checkpoint"],
     "optim": ["core", "ops", "nn"],
-    "data": ["core", "files"],
     "tokenizer": ["core", "files"],
-    "chat": ["core", "data", "tokenizer"],
-    "labelled": ["core", "data", "tokenizer"],
-    "corpus": ["core", "files", "data", "tokenizer"],
+    "data": ["core", "files", "tokenizer"],
     "metrics": ["core", "files"],
-    "tasks": ["core"],
     "checkpoint": ["core", "files"],
-    "hf": ["core", "files", "ops", "nn", "models", "tokenizer", "checkpoint"],
-    "train": ["core", "files", "adapters", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "data", "tokenizer", "chat", "corpus", "labelled", "tasks", "metrics", "checkpoint", "hf"],
-    "cli": ["core", "files", "config", "cuda", "data", "tokenizer", "corpus", "labelled", "tasks", "metrics", "train"],
+    "model_files": ["core", "files", "ops", "nn", "models", "tokenizer", "checkpoint"],
+    "session": ["core", "cuda", "cpu", "ops", "nn", "models", "optim", "tokenizer", "data", "metrics", "checkpoint"],
+    "run": ["core", "files", "adapters", "cuda", "config", "cpu", "ops", "nn", "models", "optim", "tokenizer", "data",
+            "metrics", "checkpoint", "model_files", "session"],
+    "train": ["core", "files", "adapters", "cuda", "config", "ops", "nn", "models", "optim", "tokenizer", "data", "metrics",
+              "checkpoint", "model_files", "session", "run"],
+    "report": ["core", "files", "cuda", "config", "cpu", "data", "metrics", "session", "run", "train"],
+    "bench": ["core", "files", "cuda", "config", "cpu", "ops", "nn", "models", "data", "metrics", "session", "run",
+              "report"],
+    "cli": ["core", "files", "config", "cuda", "data", "tokenizer", "metrics", "session", "run", "train", "report", "bench"],
 }
+
+
+def sources(root):
+    for folder in BELOW:
+        top = root / "cli" if folder == "cli" else root / "src" / folder
+        for path in sorted(top.rglob("*")):
+            if path.suffix in {".h", ".cpp", ".cu", ".cuh"}:
+                yield folder, path
+
+
+def includes(path):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = re.match(r'\s*#include "([\w/-]+)\.\w+"', line)
+        if match:
+            yield number, match[1]
+
+
+def upward_includes(root):
+    for folder, path in sources(root):
+        for number, name in includes(path):
+            target = name.split("/")[0]
+            if target in BELOW and target != folder and target not in BELOW[folder]:
+                yield f"{path.relative_to(root)}:{number}: {folder} must not include {target}"
+
+
+def module_graph(root):
+    graph = {}
+    for folder, path in sources(root):
+        base = root if folder == "cli" else root / "src"
+        module = str(path.relative_to(base).with_suffix(""))
+        graph.setdefault(module, set()).update(name for _, name in includes(path) if name != module)
+    return graph
+
+
+def cycles(graph):
+    """The strongly connected components of more than one module, by Tarjan's algorithm without recursion."""
+    index, low, stack, on_stack, found = {}, {}, [], set(), []
+    for start in sorted(graph):
+        if start in index:
+            continue
+        work = [(start, iter(sorted(graph[start])))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        on_stack.add(start)
+        while work:
+            node, rest = work[-1]
+            target = next((t for t in rest if t in graph), None)
+            if target is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    component = []
+                    while not component or component[-1] != node:
+                        component.append(stack.pop())
+                        on_stack.discard(component[-1])
+                    if len(component) > 1:
+                        found.append(sorted(component))
+            elif target not in index:
+                index[target] = low[target] = len(index)
+                stack.append(target)
+                on_stack.add(target)
+                work.append((target, iter(sorted(graph[target]))))
+            elif target in on_stack:
+                low[node] = min(low[node], index[target])
+    return found
 
 
 def main():
     root = Path(__file__).resolve().parent.parent
-    wrong = []
-    for folder, allowed in BELOW.items():
-        top = root / "cli" if folder == "cli" else root / "src" / folder
-        for path in sorted(top.rglob("*")):
-            if path.suffix not in {".h", ".cpp", ".cu", ".cuh"}:
-                continue
-            for number, line in enumerate(path.read_text().splitlines(), 1):
-                match = re.match(r'\s*#include "(\w+)/', line)
-                if match and match[1] in BELOW and match[1] != folder and match[1] not in allowed:
-                    wrong.append(f"{path.relative_to(root)}:{number}: {folder} must not include {match[1]}")
-    print("\n".join(wrong) if wrong else "includes point down")
+    wrong = list(upward_includes(root))
+    wrong += ["include each other in a circle: " + " ".join(component) for component in cycles(module_graph(root))]
+    print("\n".join(wrong) if wrong else "includes point down, and no modules include each other in a circle")
     return 1 if wrong else 0
 
 

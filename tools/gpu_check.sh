@@ -88,7 +88,7 @@ if [ "${COMPARE:-on}" = only ]; then
   exit
 fi
 
-for test in ops_test models_test cuda_test train_test; do check $test $test; done
+for test in ops_test models_test cuda_test session_test train_test; do check $test $test; done
 # What other GPUs run, as far as this one can.
 for capability in 75 80 86; do GRADMILL_TEST_CAPABILITY=$capability check ops_test_as_$capability ops_test; done
 if [ -e "$folder/paper/ops_test_on_paper" ]; then compare || status=1; fi

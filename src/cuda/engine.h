@@ -17,9 +17,9 @@ class Gemm;
 class Sdpa;
 
 struct EngineOptions {
-  int index = 0;             // of the GPU among those the driver shows
-  // Kernels are chosen as for a GPU of this kind, which must be able to run on the one that is here: so tests reach what
-  // others run. 0: as for the one that is here.
+  int index = 0;  // of the GPU among those the driver shows
+  // Kernels are chosen as for a GPU of this kind, which must be able to run on the one that is here: so tests reach
+  // what others run. 0: as for the one that is here.
   int chosen_for = 0;
   bool autotune = false;     // time GEMM algorithms instead of taking the library's first guess
   std::string tuning_cache;  // file that keeps what was timed; empty: nothing is kept

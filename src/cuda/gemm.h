@@ -17,7 +17,7 @@ class Engine;
 enum class GemmEpilogue : uint8_t { none, gelu, gelu_gradient };
 
 // c = alpha · op(a) · op(b) + beta · c (+ bias to every row), row-major, accumulated in fp32 and rounded once.
-// Shapes as MatmulArgs of ops/matmul.h.
+// Shapes as MatmulArgs of ops/matmul/matmul.h.
 struct GemmCall {
   TensorView a, b, c;  // a and b share a dtype; c has it too, or is fp32
   bool transpose_a = false, transpose_b = false;

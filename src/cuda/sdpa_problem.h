@@ -20,7 +20,7 @@ struct SdpaProblem {
   bool ragged = false;  // sequences of different lengths, one after the other; else all have S rows
   int64_t q_stride = 0, k_stride = 0, v_stride = 0, out_stride = 0;
   int64_t dout_stride = 0, dq_stride = 0, dk_stride = 0, dv_stride = 0;
-  int64_t left = -1, right = -1;  // as AttentionMask of ops/attention.h
+  int64_t left = -1, right = -1;  // as AttentionMask of ops/attention/attention.h
   float scale = 1;
   bool deterministic = false;  // the backward's bits do not change from run to run
 

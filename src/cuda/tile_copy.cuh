@@ -70,8 +70,8 @@ struct RingPlace {
 
 // --- copies by the engine; one thread starts each ---
 
-// True for one lane of a warp whose lanes are all here, always the same one. The compiler then knows that it is one, and starts copies
-// without asking which lanes agree on their operands.
+// True for one lane of a warp whose lanes are all here, always the same one. The compiler then knows that it is one,
+// and starts copies without asking which lanes agree on their operands.
 __device__ inline bool elect_one() {
   uint32_t elected;
   asm volatile(

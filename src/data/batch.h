@@ -9,7 +9,7 @@
 
 namespace gradmill {
 
-// A row without a target: no loss, no gradient. The value that ops/cross_entropy.h ignores.
+// A row without a target: no loss, no gradient. The value that ops/cross_entropy/cross_entropy.h ignores.
 inline constexpr int32_t kPaddingTarget = -100;
 
 // N rows, padded to a multiple of kTokenPadding, and room for max_seqs sequences, which lie one after the other from

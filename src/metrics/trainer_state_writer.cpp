@@ -138,10 +138,8 @@ void TrainerStateWriter::step(const StepMetrics& metrics) {
 }
 
 void TrainerStateWriter::eval(const EvalMetrics& metrics) {
-  json entry = {{"epoch", metrics.epoch},
-                {"eval_loss", metrics.loss},
-                {"eval_runtime", metrics.seconds},
-                {"step", metrics.step}};
+  json entry = {
+      {"epoch", metrics.epoch}, {"eval_loss", metrics.loss}, {"eval_runtime", metrics.seconds}, {"step", metrics.step}};
   if (metrics.values.empty()) entry["eval_perplexity"] = metrics.perplexity;
   double judged = metrics.loss;
   for (const auto& [name, value] : metrics.values) {

@@ -16,7 +16,7 @@ struct TrainerStateOptions {
   int64_t logging_steps = 10;  // a step is kept in log_history when it is a multiple of this
   int64_t eval_steps = 0;      // 0: unknown
   int64_t save_steps = 0;
-  double flops_per_token = 0;  // 0: total_flos stays 0
+  double flops_per_token = 0;   // 0: total_flos stays 0
   std::string metric = "loss";  // what the best checkpoint is chosen by: the loss, or a name of EvalMetrics::values
   bool larger_is_better = false;
 };

@@ -25,8 +25,8 @@ struct HfTensor {
 std::string_view hf_prefix(HfFamily family);
 
 // The tensors that hold a parameter, with the names that transformers writes for a model with this head. Throws a usage
-// error for a parameter that the family cannot have. Empty for parameters beside the model: adapters have names of their
-// own (adapters/peft_folder.h).
+// error for a parameter that the family cannot have. Empty for parameters beside the model: adapters have names of
+// their own (adapters/peft_folder.h).
 std::vector<HfTensor> hf_tensors(HfFamily family, const Transformer& model, ParamId id);
 // Biases that the family's files must have and a model without biases has not: zeros.
 std::vector<HfTensor> hf_absent_biases(HfFamily family, const Transformer& model);

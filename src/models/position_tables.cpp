@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "ops/disentangled_attention.h"
+#include "ops/disentangled/disentangled_attention.h"
 #include "ops/transfer.h"
 
 namespace gradmill {

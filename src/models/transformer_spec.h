@@ -9,7 +9,7 @@
 #include "nn/norm_placement.h"
 #include "nn/pooler_kind.h"
 #include "ops/activation.h"
-#include "ops/norm.h"
+#include "ops/norm/norm.h"
 #include "ops/pool_rows.h"
 
 namespace gradmill {

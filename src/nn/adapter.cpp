@@ -9,7 +9,7 @@
 #include "ops/convert.h"
 #include "ops/dora_backward.h"
 #include "ops/dropout.h"
-#include "ops/matmul.h"
+#include "ops/matmul/matmul.h"
 #include "ops/scale_columns.h"
 
 namespace gradmill {

@@ -5,8 +5,8 @@
 
 #include "nn/linear.h"
 #include "nn/pass.h"
-#include "ops/attention.h"
-#include "ops/disentangled_attention.h"
+#include "ops/attention/attention.h"
+#include "ops/disentangled/disentangled_attention.h"
 #include "ops/rope.h"
 
 namespace gradmill {

@@ -6,7 +6,7 @@
 #include "core/rng.h"
 #include "nn/attention.h"
 #include "ops/convert.h"
-#include "ops/disentangled_attention.h"
+#include "ops/disentangled/disentangled_attention.h"
 #include "ops/dropout.h"
 #include "ops/init.h"
 

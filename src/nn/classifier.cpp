@@ -4,7 +4,7 @@
 #include "core/rng.h"
 #include "ops/activation.h"
 #include "ops/convert.h"
-#include "ops/cross_entropy.h"
+#include "ops/cross_entropy/cross_entropy.h"
 #include "ops/dropout.h"
 #include "ops/label_loss.h"
 #include "ops/soft_cap.h"

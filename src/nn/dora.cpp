@@ -2,7 +2,7 @@
 #include "nn/dora.h"
 
 #include "ops/dora_gain.h"
-#include "ops/matmul.h"
+#include "ops/matmul/matmul.h"
 #include "ops/row_norms.h"
 
 namespace gradmill {

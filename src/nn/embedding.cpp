@@ -6,7 +6,7 @@
 #include "core/rng.h"
 #include "ops/bias_grad.h"
 #include "ops/dropout.h"
-#include "ops/embedding.h"
+#include "ops/embedding/embedding.h"
 #include "ops/init.h"
 
 namespace gradmill {

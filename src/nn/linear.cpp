@@ -2,7 +2,7 @@
 #include "nn/linear.h"
 
 #include "ops/bias_grad.h"
-#include "ops/matmul.h"
+#include "ops/matmul/matmul.h"
 
 namespace gradmill {
 

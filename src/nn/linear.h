@@ -9,11 +9,11 @@
 #include "core/operand.h"
 #include "nn/adapter.h"
 #include "nn/pass.h"
-#include "ops/matmul.h"
+#include "ops/matmul/matmul.h"
 
 namespace gradmill {
 
-// Products are left to the norm behind them, which may do both at once (see ops/norm.h): without c there is none.
+// Products are left to the norm behind them, which may do both at once (see ops/norm/norm.h): without c there is none.
 inline void finish_product(ExecContext& ctx, MatmulArgs& left) {
   if (left.c.defined()) matmul(ctx, left);
   left = {};

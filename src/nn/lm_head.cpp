@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/seq_layout.h"
-#include "ops/cross_entropy.h"
-#include "ops/matmul.h"
+#include "ops/cross_entropy/cross_entropy.h"
+#include "ops/matmul/matmul.h"
 #include "ops/soft_cap.h"
 #include "ops/zero_extend.h"
 

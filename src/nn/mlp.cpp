@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/mlp.h"
 
-#include "ops/matmul_activation.h"
+#include "ops/matmul/matmul_activation.h"
 
 namespace gradmill {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norm: RMSNorm or LayerNorm with its parameters; the residual add is fused in front (see ops/norm.h).
+// Norm: RMSNorm or LayerNorm with its parameters; the residual add is fused in front (see ops/norm/norm.h).
 #pragma once
 
 #include "core/operand.h"
 #include "nn/pass.h"
-#include "ops/norm.h"
+#include "ops/norm/norm.h"
 
 namespace gradmill {
 

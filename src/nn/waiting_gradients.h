@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "ops/matmul.h"
+#include "ops/matmul/matmul.h"
 #include "ops/partial_sums.h"
 
 namespace gradmill {

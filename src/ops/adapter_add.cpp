@@ -2,7 +2,7 @@
 // A low-rank adapter joins an output: validation, cost, and the choice between one kernel and two.
 #include "ops/adapter_add.h"
 
-#include "ops/matmul.h"
+#include "ops/matmul/matmul.h"
 #include "ops/scale_columns.h"
 
 namespace gradmill {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "cpu/reduce.h"
-#include "ops/cross_entropy.h"
+#include "ops/cross_entropy/cross_entropy.h"
 #include "ops/label_loss.h"
 
 namespace gradmill {

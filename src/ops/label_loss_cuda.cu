@@ -3,7 +3,7 @@
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "cuda/reduce.cuh"
-#include "ops/cross_entropy.h"
+#include "ops/cross_entropy/cross_entropy.h"
 #include "ops/label_loss.h"
 
 namespace gradmill {

@@ -11,7 +11,7 @@ namespace gradmill {
 struct LaunchOptions {
   ConfigRequest config;
   std::string resume;    // "", "auto", or a path
-  std::string preset;    // "", or what train/preset.h takes
+  std::string preset;    // "", or what run/preset.h takes
   bool dry_run = false;  // check everything, print config and plan, train nothing
 };
 

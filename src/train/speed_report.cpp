@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "metrics/format.h"
-#include "train/run_options.h"
+#include "run/run_options.h"
 
 namespace gradmill {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "config/run_config.h"
-#include "train/train_state.h"
+#include "run/train_state.h"
 
 namespace gradmill {
 

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cmath>
 
-#include "train/generator.h"
-#include "train/text_stream.h"
+#include "session/generator.h"
+#include "session/text_stream.h"
 
 namespace gradmill {
 namespace {

@@ -14,13 +14,13 @@
 #include "train/gpu_monitor.h"
 #include "train/interval.h"
 #include "train/note_queue.h"
-#include "train/run_data.h"
-#include "train/run_model.h"
-#include "train/run_options.h"
+#include "run/run_data.h"
+#include "run/run_model.h"
+#include "run/run_options.h"
 #include "train/speed_report.h"
 #include "train/step_guard.h"
-#include "train/task_evaluation.h"
-#include "train/train_state.h"
+#include "run/task_evaluation.h"
+#include "run/train_state.h"
 
 namespace gradmill {
 

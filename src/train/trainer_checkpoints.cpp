@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "adapters/peft_folder.h"
-#include "train/model_folder.h"
+#include "run/model_folder.h"
 #include "train/trainer.h"
 
 namespace gradmill {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tasks/text_metrics.h"
-#include "train/evaluation.h"
-#include "train/model_folder.h"
+#include "metrics/scores/text_metrics.h"
+#include "run/evaluation.h"
+#include "run/model_folder.h"
 #include "train/trainer.h"
 
 namespace gradmill {

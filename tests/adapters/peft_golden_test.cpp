@@ -9,11 +9,11 @@
 #include "adapters/merge.h"
 #include "adapters/peft_folder.h"
 #include "adapters/resolve.h"
-#include "data/temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "support/golden_model.h"
 #include "support/goldens.h"
 #include "support/op_test.h"
-#include "train/session.h"
+#include "session/session.h"
 
 namespace gradmill::test {
 namespace {

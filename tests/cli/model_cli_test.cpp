@@ -2,7 +2,7 @@
 // Models from files by command: what comes in goes out again, and what cannot be used is refused in one line.
 #include "checkpoint/safetensors.h"
 #include "cli/cli_fixture.h"
-#include "hf/folder_files.h"
+#include "model_files/folder_files.h"
 
 namespace gradmill::test {
 namespace {

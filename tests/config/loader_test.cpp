@@ -8,7 +8,7 @@
 #include "config/errors.h"
 #include "config/groups.h"
 #include "config/render.h"
-#include "data/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace gradmill::test {
 namespace {

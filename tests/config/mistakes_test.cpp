@@ -6,7 +6,7 @@
 
 #include "config/errors.h"
 #include "config/suggest.h"
-#include "data/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace gradmill::test {
 namespace {

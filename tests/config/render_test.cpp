@@ -9,7 +9,7 @@
 #include <limits>
 #include <sstream>
 
-#include "data/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace gradmill::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace gradmill::test {
 namespace {

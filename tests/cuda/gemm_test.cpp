@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of ops/matmul do not reach: tuning, its cache, and graphs. Tensors in device memory.
+// What the tests of ops/matmul/matmul do not reach: tuning, its cache, and graphs. Tensors in device memory.
 #include "cuda/gemm.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "cuda/devices.h"
 #include "cuda/engine.h"
 #include "cuda/handles.h"
-#include "data/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace gradmill::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "data/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace gradmill::cuda {
 namespace {

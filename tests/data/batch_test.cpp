@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "core/seq_layout.h"
-#include "data/errors.h"
-#include "ops/cross_entropy.h"
+#include "support/errors.h"
+#include "ops/cross_entropy/cross_entropy.h"
 
 namespace gradmill::test {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "data/errors.h"
+#include "support/errors.h"
 
 namespace gradmill::test {
 namespace {

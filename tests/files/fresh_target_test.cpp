@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <fstream>
 
-#include "data/errors.h"
-#include "data/temporary_folder.h"
+#include "support/errors.h"
+#include "support/temporary_folder.h"
 #include "files/faulty_file_ops.h"
 
 namespace gradmill::test {

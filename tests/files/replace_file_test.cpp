@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <fstream>
 
-#include "data/errors.h"
-#include "data/temporary_folder.h"
+#include "support/errors.h"
+#include "support/temporary_folder.h"
 #include "files/faulty_file_ops.h"
 #include "files/output_file.h"
 

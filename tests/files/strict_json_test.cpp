@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/errors.h"
+#include "support/errors.h"
 
 namespace gradmill::test {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "chat/chat_template.h"
-#include "chat/jinja/json.h"
+#include "data/chat/chat_template.h"
+#include "data/chat/jinja/json.h"
 #include "core/error.h"
 
 namespace {

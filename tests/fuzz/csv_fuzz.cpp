@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of any bytes, in each dialect.
-#include "data/csv_reader.h"
+#include "data/records/csv_reader.h"
 #include "record_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/error.h"
-#include "hf/gguf_model.h"
+#include "model_files/gguf/gguf_model.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines of any bytes, as JSON.
-#include "data/jsonl_reader.h"
+#include "data/records/jsonl_reader.h"
 #include "record_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

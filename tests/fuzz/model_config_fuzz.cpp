@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "hf/model_config.h"
+#include "model_files/model_config.h"
 
 namespace {
 

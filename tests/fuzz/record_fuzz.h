@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/bad_records.h"
-#include "data/byte_source.h"
-#include "data/record.h"
+#include "data/records/bad_records.h"
+#include "data/records/byte_source.h"
+#include "data/records/record.h"
 
 namespace gradmill::fuzz {
 

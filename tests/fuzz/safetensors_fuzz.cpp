@@ -11,7 +11,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "core/error.h"
-#include "hf/float_rows.h"
+#include "model_files/float_rows.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "hf/model_folder.h"
+#include "model_files/model_folder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gradmill;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "data/errors.h"
-#include "data/temporary_folder.h"
+#include "support/errors.h"
+#include "support/temporary_folder.h"
 #include "metrics/record.h"
 
 namespace gradmill::test {

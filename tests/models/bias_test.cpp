@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/op_test.h"
-#include "train/session.h"
+#include "session/session.h"
 
 namespace gradmill::test {
 namespace {

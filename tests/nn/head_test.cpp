@@ -3,7 +3,7 @@
 #include "nn/classifier.h"
 #include "nn/layer_fixture.h"
 #include "nn/lm_head.h"
-#include "ops/cross_entropy.h"
+#include "ops/cross_entropy/cross_entropy.h"
 
 namespace gradmill::test {
 namespace {

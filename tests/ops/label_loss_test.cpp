@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "ops/cross_entropy.h"
+#include "ops/cross_entropy/cross_entropy.h"
 #include "support/op_test.h"
 
 namespace gradmill::test {

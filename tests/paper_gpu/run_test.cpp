@@ -5,8 +5,8 @@
 #include "core/error.h"
 #include "paper_gpu/memory.h"
 #include "paper_gpu/paper_gpu.h"
-#include "train/labelled_run_fixture.h"
-#include "train/ladder.h"
+#include "run/labelled_run_fixture.h"
+#include "bench/ladder.h"
 #include "train/trainer.h"
 
 namespace gradmill::test {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "paper_gpu/paper_gpu.h"
-#include "train/export_model.h"
-#include "train/labelled_run_fixture.h"
+#include "run/export_model.h"
+#include "run/labelled_run_fixture.h"
 #include "train/trainer_fixture.h"
 
 namespace gradmill::test {

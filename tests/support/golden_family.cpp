@@ -6,7 +6,7 @@
 #include <map>
 #include <numeric>
 
-#include "ops/cross_entropy.h"
+#include "ops/cross_entropy/cross_entropy.h"
 #include "ops/transfer.h"
 #include "support/goldens.h"
 

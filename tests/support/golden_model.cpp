@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ops/cross_entropy.h"
+#include "ops/cross_entropy/cross_entropy.h"
 #include "support/goldens.h"
 
 namespace gradmill::test {

@@ -8,7 +8,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "models/hf_names.h"
-#include "train/session.h"
+#include "session/session.h"
 
 namespace gradmill::test {
 

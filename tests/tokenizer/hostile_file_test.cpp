@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "data/temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "tokenizer/load_tokenizer.h"
 #include "tokenizer/sentencepiece.h"
 #include "tokenizer/tokenizer_file.h"

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "data/temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "tokenizer/plain_tokenizers.h"
 #include "tokenizer/tokenizer_goldens.h"
 

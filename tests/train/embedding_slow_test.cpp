@@ -9,12 +9,12 @@
 
 #include "checkpoint/safetensors.h"
 #include "cpu/thread_pool.h"
-#include "hf/load_weights.h"
-#include "hf/open_model.h"
+#include "model_files/load_weights.h"
+#include "model_files/open_model.h"
 #include "ops/transfer.h"
 #include "support/goldens.h"
 #include "support/test_device.h"
-#include "train/run_tokenizer.h"
+#include "run/run_tokenizer.h"
 
 namespace gradmill::test {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "config/loader.h"
 #include "support/test_device.h"
-#include "train/char_data.h"
+#include "run/char_data.h"
 #include "train/trainer.h"
 
 namespace gradmill::test {

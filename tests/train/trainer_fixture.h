@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "data/temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "support/op_test.h"
 #include "train/trainer.h"
 

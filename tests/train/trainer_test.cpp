@@ -6,11 +6,11 @@
 
 #include <cmath>
 
-#include "data/errors.h"
-#include "train/evaluation.h"
-#include "train/model_folder.h"
-#include "train/run_options.h"
-#include "train/sampler.h"
+#include "support/errors.h"
+#include "run/evaluation.h"
+#include "run/model_folder.h"
+#include "run/run_options.h"
+#include "session/sampler.h"
 
 namespace gradmill::test {
 namespace {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// EncodedSet: the token ids of a LabelledSet.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "data/labelled/labelled_set.h"
+#include "tokenizer/sequence_template.h"
+#include "tokenizer/tokenizer.h"
+
+namespace gradmill {
+
+struct EncodeSetOptions {
+  Truncation truncation = {};
+  bool parse_special = true;  // as Hugging Face's: "[SEP]" in a text is the separator
+  int num_threads = 1;        // besides the calling one: num_threads - 1; 0 is 1
+};
+
+// Constant: any thread may use it.
+class EncodedSet {
+ public:
+  // All of them must outlive it. Encodes everything; the result does not depend on the threads. Throws a usage_error
+  // for a max_length that leaves no room for text, a data_error that names file and line for a text that cannot be
+  // encoded and for an example without a single token.
+  EncodedSet(const LabelledSet& set, const Tokenizer& tokenizer, const SequenceTemplate& form,
+             const EncodeSetOptions& options);
+
+  const LabelledSet& set() const { return set_; }
+  int64_t size() const { return set_.size(); }
+  const LabelledExample& example(int32_t index) const { return set_.examples[static_cast<size_t>(index)]; }
+  // Without the template, and not cut.
+  std::span<const TokenId> first(int32_t index) const { return part(2 * static_cast<size_t>(index)); }
+  std::span<const TokenId> second(int32_t index) const { return part(2 * static_cast<size_t>(index) + 1); }
+
+  // As a model reads it. length() is its number of tokens, full_length() the number if nothing were cut.
+  Sequence sequence(int32_t index) const;
+  int64_t length(int32_t index) const;
+  int64_t full_length(int32_t index) const;
+  int64_t max_length() const { return options_.truncation.max_length; }  // 0: no limit
+
+  // The same for texts that are not the example's own, such as changed ones. `second` counts in pairs only.
+  Sequence sequence_of(std::string_view first, std::string_view second) const;
+
+  const SequenceTemplate& form() const { return form_; }
+
+ private:
+  void encode_all(int num_threads);
+  std::span<const TokenId> part(size_t index) const {
+    return std::span(ids_).subspan(begin_[index], begin_[index + 1] - begin_[index]);
+  }
+
+  const LabelledSet& set_;
+  const Tokenizer& tokenizer_;
+  const SequenceTemplate& form_;
+  EncodeSetOptions options_;
+  std::vector<TokenId> ids_;
+  std::vector<size_t> begin_ = {0};  // of every first and second text in turn, and the end
+};
+
+}  // namespace gradmill

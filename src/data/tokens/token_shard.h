@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// TokenShard: a file of token ids in documents, mapped into memory (token_shard_format.h).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "data/tokens/token_shard_format.h"
+#include "files/mapped_file.h"
+
+namespace gradmill {
+
+// Which vocabulary the ids are of.
+struct VocabId {
+  uint64_t hash = 0;
+  int64_t size = 0;  // ids are in [0, size)
+  bool operator==(const VocabId&) const = default;
+};
+
+class TokenShard {
+ public:
+  // Checks header, trailer, sizes and the document index; tokens are checked when they are first read. Throws a
+  // data_error that names the file and what is wrong with it.
+  explicit TokenShard(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  const VocabId& vocab() const { return vocab_; }
+  int64_t num_tokens() const { return static_cast<int64_t>(layout_.num_tokens); }
+  int64_t num_documents() const { return static_cast<int64_t>(layout_.num_documents); }
+  // One behind the document's last token: where the next one begins. Documents may be empty.
+  int64_t document_end(int64_t document) const { return static_cast<int64_t>(ends_[static_cast<size_t>(document)]); }
+
+  // Tokens [first, first + out.size()), which must exist. Any thread may call it. Throws a data_error that names the
+  // damaged bytes and tokens where a checksum or an id is wrong; a block's checksum is computed once.
+  void read(int64_t first, std::span<int32_t> out) const;
+  // Whether some tokens may be for reading only: no target, as a user's words in a conversation.
+  bool has_learned_plane() const { return layout_.has_learned; }
+  // Writes `hidden` over those of `ids`, tokens from `first` on, that are not learned. Throws as read().
+  void hide_unlearned(int64_t first, std::span<int32_t> ids, int32_t hidden) const;
+  // How many of `count` tokens from `first` on are learned. Throws as read().
+  int64_t count_learned(int64_t first, int64_t count) const;
+  // Checks `count` tokens from `first` on as read() and the others do, without reading them.
+  void check(int64_t first, int64_t count) const;
+  // Checks all there is.
+  void verify() const;
+
+ private:
+  std::span<const std::byte> bytes(uint64_t begin, uint64_t end) const {
+    return file_.bytes().subspan(begin, end - begin);
+  }
+  [[noreturn]] void refuse(std::string_view what) const;
+  ShardTrailer check_trailer() const;
+  void check_ends() const;
+  void check_learned(int64_t first, int64_t count) const;
+  void check_blocks(uint64_t begin, uint64_t end) const;
+  void check_block(uint64_t block) const;
+  void check_ids(uint64_t begin, uint64_t end) const;
+
+  std::filesystem::path path_;
+  MappedFile file_;
+  VocabId vocab_;
+  ShardLayout layout_{};
+  std::span<const uint64_t> ends_, learned_;
+  std::span<const uint32_t> checksums_;
+  std::unique_ptr<std::atomic<bool>[]> checked_;  // one a block
+};
+
+}  // namespace gradmill

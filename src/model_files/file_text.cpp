@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model_files/file_text.h"
+
+#include "core/error.h"
+#include "files/mapped_file.h"
+
+namespace gradmill {
+
+std::string read_small_file(const std::filesystem::path& path, int64_t most_bytes) {
+  const MappedFile file(path);
+  const std::span<const std::byte> bytes = file.bytes();
+  if (std::ssize(bytes) > most_bytes) {
+    throw data_error(fmt::format("{}: {} bytes, where {} are plenty", path.string(), bytes.size(), most_bytes),
+                     "this is not the file that its name says");
+  }
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace gradmill

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GGUF file as a model: its config, its tensors under Hugging Face's names, and its tokenizer.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "files/mapped_file.h"
+#include "model_files/gguf/gguf_file.h"
+#include "model_files/model_config.h"
+#include "model_files/tensor_source.h"
+
+namespace gradmill {
+
+// Values are those that transformers computes with: rotated rows in its order, norms without Gemma's 1.
+class GgufModel final : public TensorSource {
+ public:
+  // Throws a data_error that names the file and what of it cannot be used.
+  explicit GgufModel(const std::filesystem::path& path);
+  // Over bytes that outlive it.
+  GgufModel(std::span<const std::byte> bytes, std::string_view where);
+
+  const HfConfig& config() const { return config_; }
+  const GgufFile& file() const { return file_; }
+  const std::vector<SourceTensor>& tensors() const override { return tensors_; }
+  void read_rows(size_t index, int64_t begin, int64_t end, float* out) const override;
+
+ private:
+  struct Place {
+    size_t tensor = 0;
+    int64_t head_rows = 0;  // rows of a head that lie in pairs; 0: they lie in order
+    bool minus_one = false;
+  };
+  void add_tensors();
+  Place place_of(size_t tensor, const std::string& hf_name) const;
+  // Rows as they lie.
+  void read_stored(size_t tensor, int64_t begin, int64_t end, float* out) const;
+
+  std::optional<MappedFile> mapping_;
+  GgufFile file_;
+  HfConfig config_;
+  std::vector<SourceTensor> tensors_;  // sorted by name
+  std::vector<Place> places_;
+};
+
+// config.json of the model in a file.
+std::string gguf_config_json(const GgufFile& file);
+
+// tokenizer.json and tokenizer_config.json of a file; empty where it has no tokenizer. Throws a data_error for a kind
+// of tokenizer that is not known.
+struct GgufTokenizer {
+  std::string json, config_json;
+};
+GgufTokenizer gguf_tokenizer(const GgufFile& file);
+
+}  // namespace gradmill

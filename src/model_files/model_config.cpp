@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// From model_type and architectures to the family's reader and the head.
+#include "model_files/model_config.h"
+
+#include <algorithm>
+#include <array>
+
+#include "files/strict_json.h"
+#include "model_files/architectures.h"
+#include "model_files/family_configs.h"
+
+namespace gradmill {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMostLabels = 100'000;
+
+struct KindEntry {
+  std::string_view name;  // model_type
+  HfFamily kind;
+  void (*read)(const ConfigReader& reader, HfConfig& config);
+};
+
+constexpr std::array kKinds = {
+    KindEntry{"gpt2", HfFamily::gpt2, read_gpt2},
+    KindEntry{"llama", HfFamily::llama, read_llama},
+    KindEntry{"qwen2", HfFamily::qwen2, read_qwen2},
+    KindEntry{"qwen3", HfFamily::qwen3, read_qwen3},
+    KindEntry{"gemma3_text", HfFamily::gemma3, read_gemma3},
+    KindEntry{"gemma3", HfFamily::gemma3, read_gemma3},
+    KindEntry{"bert", HfFamily::bert, read_bert},
+    KindEntry{"deberta-v2", HfFamily::deberta_v2, read_deberta},
+    KindEntry{"modernbert", HfFamily::modernbert, read_modernbert},
+};
+
+const KindEntry& find_kind(const ConfigReader& reader) {
+  const std::string name = reader.text("model_type", "");
+  const auto found =
+      std::find_if(kKinds.begin(), kKinds.end(), [&](const KindEntry& entry) { return entry.name == name; });
+  if (found != kKinds.end()) return *found;
+  std::string list;
+  for (const KindEntry& entry : kKinds) list += fmt::format("{}{}", list.empty() ? "" : ", ", entry.name);
+  throw reader.refusal("model_type", list);
+}
+
+const Architecture& read_architecture(const ConfigReader& reader, HfFamily kind) {
+  const json& names = reader.value("architectures");
+  if (names.is_null() || (names.is_array() && names.empty())) return *find_architecture(kind, HeadKind::none);
+  const std::string supported = architecture_names(kind);
+  if (!names.is_array() || names.size() != 1 || !names[0].is_string()) throw reader.refusal("architectures", supported);
+  const Architecture* found = find_architecture(kind, names[0].get<std::string>());
+  if (found == nullptr) throw reader.refusal("architectures", supported);
+  return *found;
+}
+
+// {"0": "no", "1": "yes"}: every id from 0 exactly once.
+std::vector<std::string> read_labels(const ConfigReader& reader) {
+  const json& names = reader.value("id2label");
+  if (names.is_null()) {
+    std::vector<std::string> labels;
+    const int64_t count = reader.size("num_labels", 2, static_cast<int64_t>(kMostLabels));
+    for (int64_t id = 0; id < count; ++id) labels.push_back(fmt::format("LABEL_{}", id));
+    return labels;
+  }
+  const auto refused = [&] { return reader.refusal("id2label", "an object of label names by number, from \"0\" on"); };
+  if (!names.is_object() || names.empty() || names.size() > kMostLabels) throw refused();
+  std::vector<std::string> labels;
+  for (size_t id = 0; id < names.size(); ++id) {
+    const auto found = names.find(std::to_string(id));
+    if (found == names.end() || !found->is_string()) throw refused();
+    labels.push_back(found->get<std::string>());
+  }
+  return labels;
+}
+
+std::string read_problem_type(const ConfigReader& reader) {
+  if (!reader.has("problem_type")) return {};
+  reader.choice("problem_type", "", {"regression", "single_label_classification", "multi_label_classification"});
+  return reader.text("problem_type", "");
+}
+
+std::vector<int64_t> read_tokens(const ConfigReader& reader, std::string_view key) {
+  const json& value = reader.value(key);
+  if (!value.is_array()) {
+    const std::optional<int64_t> token = reader.token(key);
+    return token ? std::vector{*token} : std::vector<int64_t>{};
+  }
+  std::vector<int64_t> tokens;
+  for (const json& item : value) {
+    if (!item.is_number_unsigned() || item.get<uint64_t>() > static_cast<uint64_t>(ConfigReader::kMostSize)) {
+      throw reader.refusal(key, "token ids");
+    }
+    tokens.push_back(item.get<int64_t>());
+  }
+  return tokens;
+}
+
+// Keys that change what any model computes.
+void check_common(const ConfigReader& reader) {
+  reader.require_absent("quantization_config", "weights that are not quantised: fetch the model's own checkpoint");
+  reader.require_flag("is_encoder_decoder", false, false);
+  const json& pruned = reader.value("pruned_heads");
+  if (!pruned.is_null() && !pruned.empty()) throw reader.refusal("pruned_heads", "none");
+}
+
+// `outer` is the whole file, `inner` what describes the text model: the same, but for multimodal models.
+HfConfig read_parts(const ConfigReader& outer, const ConfigReader& inner, const KindEntry& entry) {
+  HfConfig config;
+  config.family = entry.kind;
+  check_common(outer);
+  check_common(inner);
+  entry.read(inner, config);
+  // A multimodal model's files say it once, for both parts.
+  if (&outer != &inner && outer.has("tie_word_embeddings") && !inner.has("tie_word_embeddings")) {
+    config.spec.tied = outer.flag("tie_word_embeddings", true);
+  }
+  const Architecture& architecture = read_architecture(outer, entry.kind);
+  config.problem_type = read_problem_type(outer);
+  const auto first_with = [&](std::string_view key) -> const ConfigReader& { return inner.has(key) ? inner : outer; };
+  config.pad_token = first_with("pad_token_id").token("pad_token_id");
+  config.bos_token = first_with("bos_token_id").token("bos_token_id");
+  config.eos_tokens = read_tokens(first_with("eos_token_id"), "eos_token_id");
+  config.dtype = first_with("dtype").text("dtype", "");
+  if (config.dtype.empty()) config.dtype = first_with("torch_dtype").text("torch_dtype", "");
+  set_head(config, architecture.head,
+           architecture.head == HeadKind::classifier ? read_labels(outer) : std::vector<std::string>{});
+  config.architecture = architecture.name;
+  return config;
+}
+
+}  // namespace
+
+HfConfig read_model_config(std::string_view text, std::string_view where) {
+  const json document = parse_strict_json(text, where);
+  const ConfigReader outer(document, std::string(where));
+  const KindEntry& entry = find_kind(outer);
+  std::optional<ConfigReader> nested;
+  if (entry.name == "gemma3") {
+    if (!outer.value("text_config").is_object()) throw outer.refusal("text_config", "an object");
+    nested.emplace(outer.value("text_config"), fmt::format("{}: text_config", where));
+  }
+  HfConfig config = read_parts(outer, nested ? *nested : outer, entry);
+  config.source = text;
+  try {
+    config.spec.complete();
+  } catch (const Error& error) {  // sizes that do not fit each other
+    throw data_error(fmt::format("{}: {}", where, error.what()), "");
+  }
+  return config;
+}
+
+void set_head(HfConfig& config, HeadKind head, std::vector<std::string> labels) {
+  const Architecture* const architecture = find_architecture(config.family, head);
+  if (architecture == nullptr) {
+    throw usage_error(fmt::format("a {} model cannot have this head", name_of(config.family)),
+                      "use one of " + architecture_names(config.family));
+  }
+  TransformerSpec& spec = config.spec;
+  const bool classifier = head == HeadKind::classifier;
+  if (classifier && labels.empty()) throw usage_error("a classifier without labels", "name its labels");
+  config.architecture = architecture->name;
+  spec.head = head;
+  spec.labels = classifier ? std::ssize(labels) : 0;
+  spec.pooler = classifier ? architecture->pooler : PoolerKind::none;
+  spec.classifier_bias = classifier && architecture->classifier_bias;
+  config.labels = classifier ? std::move(labels) : std::vector<std::string>{};
+}
+
+std::string_view name_of(HfFamily kind) {
+  return std::find_if(kKinds.begin(), kKinds.end(), [&](const KindEntry& entry) { return entry.kind == kind; })->name;
+}
+
+}  // namespace gradmill

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any model that can be read, opened: what it is, its tensors, and the files that come with it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "model_files/export.h"
+#include "model_files/model_config.h"
+#include "model_files/tensor_source.h"
+
+namespace gradmill {
+
+struct OpenedModel {
+  HfConfig config;
+  std::unique_ptr<TensorSource> tensors;
+  std::vector<ExportFile> files;  // tokenizer.json and the like
+};
+
+// `path` is a Hugging Face folder or a .gguf file. Nothing is read but metadata. Throws a data_error.
+OpenedModel open_model(const std::filesystem::path& path);
+
+}  // namespace gradmill

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with an activation: validation, the choice between one kernel and two, cost and dispatch.
+#include "ops/matmul/matmul_activation.h"
+
+#include "ops/bias_grad.h"
+#include "ops/matmul/matmul.h"
+#include "ops/matmul/matmul_activation_hopper.h"
+#include "ops/matmul/matmul_gelu_hopper.h"
+
+namespace gradmill {
+namespace {
+
+// On paper it is two ops, whose scratch is no smaller.
+bool may_fuse(const ExecContext& ctx) {
+  return kHasCuda && !ctx.dry && ctx.device.kind == DeviceKind::cuda && ctx.kernels.fused_activations;
+}
+
+bool may_ask_library(const ExecContext& ctx, Activation kind, const TensorView& x) {
+  const bool can_multiply = x.dtype == DType::fp16 || (x.dtype == DType::bf16 && ctx.device.compute_capability >= 80);
+  return kind == Activation::gelu_tanh && may_fuse(ctx) && !ctx.kernels.deterministic && can_multiply;
+}
+
+// Asks ask<T>() for the GPU's element types.
+template <class Ask>
+bool ask_gpu(DType dtype, Ask&& ask) {
+  if constexpr (kHasCuda)
+    return dtype == DType::fp16 ? ask.template operator()<Fp16>() : ask.template operator()<Bf16>();
+  return false;
+}
+
+// `others`: what is read or written beside the product, or undefined.
+template <class... Views>
+OpCost cost_of(const MatmulArgs& product, const Views&... others) {
+  const int64_t columns = product.b.numel() / product.a.cols();
+  const size_t beside = ((others.defined() ? others.bytes() : 0) + ... + 0);
+  return {.flops = 2 * double(product.a.numel()) * double(columns),
+          .bytes = double(product.a.bytes() + product.b.bytes() + product.c.bytes() + beside),
+          .matrix = true};
+}
+
+enum class Way : uint8_t { apart, library, narrow_hopper, wide_hopper };
+
+Way way_of(ExecContext& ctx, const MatmulActivationArgs& args) {
+  if constexpr (kHasCuda) {
+    if (may_fuse(ctx) && hopper_supports(ctx, args)) return Way::narrow_hopper;
+    if (may_fuse(ctx) && wide_hopper_supports(ctx, args)) return Way::wide_hopper;
+    const bool fused = !args.exact && may_ask_library(ctx, args.kind, args.x) && ask_gpu(args.x.dtype, [&]<class T>() {
+      return prefers_matmul_gelu<Device::cuda, T>(ctx, args);
+    });
+    if (fused) return Way::library;
+  }
+  return Way::apart;
+}
+
+bool prefers_library(ExecContext& ctx, const MatmulActivationGradArgs& args) {
+  const ArenaScope scope(ctx.scratch);
+  TensorView partials;
+  if (args.dbias.defined()) {
+    const int64_t count = bias_grad_chunks(ctx.device, args.dx).count;
+    partials = ctx.alloc_scratch({count, args.dx.cols()}, DType::fp32, "bias partials");
+  }
+  return ask_gpu(args.x.dtype,
+                 [&]<class T>() { return prefers_matmul_gelu_backward<Device::cuda, T>(ctx, args, partials); });
+}
+
+Way way_of(ExecContext& ctx, const MatmulActivationGradArgs& args) {
+  if constexpr (kHasCuda) {
+    if (may_fuse(ctx) && hopper_supports(ctx, args)) return Way::narrow_hopper;
+    if (may_fuse(ctx) && wide_hopper_supports(ctx, args)) return Way::wide_hopper;
+    if (!args.y.defined() && may_ask_library(ctx, args.kind, args.x) && prefers_library(ctx, args)) return Way::library;
+  }
+  return Way::apart;
+}
+
+}  // namespace
+
+bool matmul_activation_backward_can_overwrite(ExecContext& ctx, const MatmulActivationGradArgs& args) {
+  if constexpr (kHasCuda) {
+    return may_fuse(ctx) && (hopper_supports(ctx, args) || wide_hopper_supports(ctx, args));
+  }
+  return false;
+}
+
+void matmul_activation(ExecContext& ctx, const MatmulActivationArgs& args) {
+  assert(args.x.rows() == args.y.rows() && args.x.cols() == (is_gated(args.kind) ? 2 : 1) * args.y.cols());
+  assert(args.x.dtype == args.y.dtype && args.a.dtype == args.x.dtype);
+  const MatmulArgs product{.a = args.a, .b = args.b, .c = args.x, .transpose_b = true, .bias = args.bias};
+  const Way way = way_of(ctx, args);
+  if (way == Way::apart) {
+    matmul(ctx, product);
+    return activation_forward(ctx, {.kind = args.kind, .x = args.x, .y = Operand(args.y)});
+  }
+  run_op(ctx, product_name(ctx, "matmul_activation", product), args.x.dtype, FloatTypes{}, cost_of(product, args.y),
+         [&]<Device D, class T>() {
+           if constexpr (D == Device::cuda) {
+             if (way == Way::library) return matmul_gelu<D>(ctx, args);
+             if constexpr (!std::is_same_v<T, float>) {
+               if (way == Way::narrow_hopper) return hopper_matmul_gelu<T>(ctx, args);
+               wide_hopper_matmul_activation<T>(ctx, args);
+             }
+           }
+         });
+}
+
+namespace {
+
+void backward_apart(ExecContext& ctx, const MatmulActivationGradArgs& args) {
+  const ArenaScope scope(ctx.scratch);
+  TensorView dy = args.dx;
+  if (is_gated(args.kind)) dy = ctx.alloc_scratch({args.dx.rows(), args.b.cols()}, args.dx.dtype, "d hidden");
+  matmul(ctx, {.a = args.a, .b = args.b, .c = dy});
+  activation_backward(ctx, {.kind = args.kind,
+                            .x = args.x,
+                            .dy = dy,
+                            .dx = args.dx,
+                            .y = Operand(args.y),
+                            .dbias = args.dbias,
+                            .bias_beta = args.bias_beta});
+}
+
+}  // namespace
+
+void matmul_activation_backward(ExecContext& ctx, const MatmulActivationGradArgs& args) {
+  assert(args.x.shape == args.dx.shape && args.x.dtype == args.dx.dtype && args.a.dtype == args.x.dtype);
+  assert(args.x.cols() == (is_gated(args.kind) ? 2 : 1) * args.b.cols());
+  const Way way = way_of(ctx, args);
+  if (way == Way::apart) return backward_apart(ctx, args);
+  const MatmulArgs product{.a = args.a, .b = args.b, .c = args.dx};
+  run_op(ctx, product_name(ctx, "matmul_activation_backward", product), args.x.dtype, FloatTypes{},
+         cost_of(product, args.x, args.y), [&]<Device D, class T>() {
+           if constexpr (D == Device::cuda) {
+             if (way == Way::library) return matmul_gelu_backward<D>(ctx, args);
+             if constexpr (!std::is_same_v<T, float>) {
+               if (way == Way::narrow_hopper) return hopper_matmul_gelu_backward<T>(ctx, args);
+               wide_hopper_matmul_activation_backward<T>(ctx, args);
+             }
+           }
+         });
+  // The library would give the sums as well, but rounded to 16 bits, and add nothing to them.
+  if (args.dbias.defined()) bias_grad(ctx, {.dy = args.dx, .dbias = args.dbias, .beta = args.bias_beta});
+}
+
+}  // namespace gradmill

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two products of an MLP around its activation, on Hopper. Two warpgroups multiply 128 rows by 256 columns, leave
+// the rounded product in shared memory and go on with the next tile; three warps apply the activation meanwhile. So a
+// product in front of an activation need not come back from memory, and one behind it (in the backward) need not go
+// there. Blocks of a cluster have the same columns, and each brings half of the right operand to both, or the L2 cache
+// would have to give 48 bytes a cycle to every multiprocessor.
+#include <algorithm>
+
+#include "cuda/engine.h"
+#include "cuda/launch.h"
+#include "cuda/numeric.cuh"
+#include "cuda/tensor_map.h"
+#include "ops/matmul/matmul_activation_finish.cuh"
+#include "ops/matmul/matmul_activation_hopper.cuh"
+#include "ops/matmul/matmul_activation_hopper.h"
+
+namespace gradmill {
+namespace {
+
+using namespace hopper_activation;
+
+// One of the warps that multiply.
+template <class N, class Pass>
+__device__ void multiply_tiles(const Layout<Pass>& shared, const Work<N>& work, const Tiles& tiles, int rank,
+                               int warp) {
+  const int group = warp / 4;
+  const uint32_t desk = shared.desk(group);
+  cuda::RingPlace<Pass::kStages> place;
+  uint32_t parity = 0;  // of the desk's phases
+  tiles.each([&](const Tile& tile, int) {
+    const int desk_row = warp % 4 * kWarpRows, column = tile.column * Pass::kColumns;
+    const int row = tile.row * kClusterRows + rank * kTileRows + group * kGroupRows + desk_row;
+    Accumulator c;
+    BatchOfX<N> x;
+    multiply_tile<N, Pass>(shared, group, work.depth / Pass::kBlock, place, c, [&] {
+      if constexpr (Pass::kShares) Pass::ask_for_x(work, row, column, x);
+    });
+    if (!Pass::kRows && work.bias) add_bias<Pass>(work, tile, c);
+    cuda::barrier_wait(shared.cleared(group), parity ^ 1);  // at once in the first round
+    lay<N>(desk, c);
+    if (!Pass::kRows) cuda::show_to_products();  // the copy engine brings x to memory
+    cuda::barrier_arrive(shared.laid(group));
+    parity ^= 1;
+    if constexpr (Pass::kShares) {
+      if (work.shared) Pass::finish_own(work, row, column, desk, desk_row, x);
+    }
+  });
+}
+
+template <class N, class Pass>
+__global__ void __launch_bounds__(kThreads, 1)
+    matmul_activation_kernel(const __grid_constant__ Maps maps, const __grid_constant__ Work<N> work, Tiles tiles) {
+#ifdef GRADMILL_HOPPER_CODE
+  extern __shared__ uint4 memory[];
+  const Layout<Pass> shared(memory);
+  const int rank = cuda::cluster_rank(), warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), warpgroup = warp / 4;
+  if (threadIdx.x == 0) shared.init_barriers();
+  __syncthreads();
+  cuda::cluster_arrive_started();
+  cuda::cluster_wait();
+  if (warpgroup < kGroups) {
+    if constexpr (Pass::kShares) cuda::take_registers<kMultiplierRegisters>();
+    multiply_tiles<N, Pass>(shared, work, tiles, rank, warp);
+  } else {
+    if constexpr (Pass::kShares) cuda::give_registers<kFinisherRegisters>();
+    if (warp % 4 < kFinishers) {
+      finish_tiles<N, Pass>(shared, work, maps, tiles, rank, warp % 4);
+    } else if (cuda::elect_one()) {
+      bring<Pass>(shared, maps, tiles, work.depth, work.size, rank);
+    }
+  }
+#else
+  __trap();
+#endif
+}
+
+template <class T, class Pass>
+void start(ExecContext& ctx, const Maps& maps, const Work<cuda::Native<T>>& work) {
+  const Tiles tiles{(work.rows + kClusterRows - 1) / kClusterRows, work.size / Pass::kColumns};
+  const int clusters = std::min(tiles.rows * tiles.columns, ctx.cuda->num_units() / kCluster);
+  cuda::LaunchConfig config(dim3(unsigned(clusters * kCluster)), dim3(kThreads), cuda::stream_of(ctx),
+                            Layout<Pass>::kBytes);
+  config.cluster = kCluster;
+  cuda::launch(config, matmul_activation_kernel<cuda::Native<T>, Pass>, maps, work, tiles);
+}
+
+template <class... Views>
+bool can_multiply(const ExecContext& ctx, const TensorView& a, int64_t hidden, const Views&... views) {
+#ifndef GRADMILL_WITH_WGMMA
+  return false;
+#endif
+  constexpr int64_t kFewestRows = 2048;  // less leaves multiprocessors idle
+  constexpr int64_t kLeastDepth = 512;   // with less, finishing takes much longer than multiplying
+  const auto aligned = [](const TensorView& view) { return !view.defined() || cuda::rows_are_aligned<Bf16>(view); };
+  const bool small = a.dtype == DType::bf16 || a.dtype == DType::fp16;
+  return ctx.cuda != nullptr && ctx.cuda->compute_capability() == 90 && small && a.cols() % kForwardBlock == 0 &&
+         a.cols() >= kLeastDepth && a.rows() >= kFewestRows && hidden % kTileColumns == 0 && aligned(a) &&
+         (aligned(views) && ...);
+}
+
+}  // namespace
+
+bool wide_hopper_supports(const ExecContext& ctx, const MatmulActivationArgs& args) {
+  constexpr int64_t kMostDepth = 4096;  // with more, what the library gains in its product is more than we save
+  return args.a.cols() <= kMostDepth && can_multiply(ctx, args.a, args.y.cols(), args.b, args.bias, args.x, args.y);
+}
+
+bool wide_hopper_supports(const ExecContext& ctx, const MatmulActivationGradArgs& args) {
+  return can_multiply(ctx, args.a, args.b.cols(), args.b, args.x, args.dx, args.y);
+}
+
+template <class T>
+void wide_hopper_matmul_activation(ExecContext& ctx, const MatmulActivationArgs& args) {
+  using N = cuda::Native<T>;
+  const Maps maps{.left = cuda::map_tiles(args.a, kTileRows, kForwardBlock),
+                  .right = cuda::map_tiles(args.b, kTileColumns / kCluster, kForwardBlock),
+                  .x = cuda::map_tiles(args.x, kGroupRows)};
+  const Work<N> work{.bias = args.bias.defined() ? cuda::native<T>(args.bias) : nullptr,
+                     .y = cuda::native<T>(args.y),
+                     .y_stride = args.y.row_stride,
+                     .rows = int(args.a.rows()),
+                     .depth = int(args.a.cols()),
+                     .size = int(args.y.cols())};
+  with_activation<N>(args.kind, [&]<class Act, bool kGated>() { start<T, Forward<N, Act, kGated>>(ctx, maps, work); });
+}
+
+template <class T>
+void wide_hopper_matmul_activation_backward(ExecContext& ctx, const MatmulActivationGradArgs& args) {
+  using N = cuda::Native<T>;
+  const Maps maps{.left = cuda::map_tiles(args.a, kTileRows, kBackwardBlock),
+                  .right = cuda::map_tiles(args.b, kBackwardBlock),
+                  .x = cuda::map_tiles(args.x, kBatchRows, kTileColumns)};
+  const Work<N> work{.x = cuda::native<T>(args.x),
+                     .dx = cuda::native<T>(args.dx),
+                     .y = args.y.defined() ? cuda::native<T>(args.y) : nullptr,
+                     .x_stride = args.x.row_stride,
+                     .dx_stride = args.dx.row_stride,
+                     .y_stride = args.y.row_stride,
+                     .rows = int(args.a.rows()),
+                     .depth = int(args.a.cols()),
+                     .size = int(args.b.cols()),
+                     .shared = args.a.cols() <= kMostSharedDepth};
+  with_activation<N>(args.kind, [&]<class Act, bool kGated>() {
+    if (work.y) {
+      start<T, Gradient<N, Act, kGated, true>>(ctx, maps, work);
+    } else {
+      start<T, Gradient<N, Act, kGated, false>>(ctx, maps, work);
+    }
+  });
+}
+
+template void wide_hopper_matmul_activation<Bf16>(ExecContext&, const MatmulActivationArgs&);
+template void wide_hopper_matmul_activation<Fp16>(ExecContext&, const MatmulActivationArgs&);
+template void wide_hopper_matmul_activation_backward<Bf16>(ExecContext&, const MatmulActivationGradArgs&);
+template void wide_hopper_matmul_activation_backward<Fp16>(ExecContext&, const MatmulActivationGradArgs&);
+
+}  // namespace gradmill

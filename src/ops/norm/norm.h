@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// RMSNorm and LayerNorm, with the residual add fused in front.
+//   sum = x + delta;   y = (sum - mean) * rstd * (weight + weight_offset) + bias      (RMSNorm: mean 0, no bias)
+#pragma once
+
+#include "core/exec_context.h"
+#include "core/operand.h"
+#include "core/run_op.h"
+#include "ops/matmul/matmul.h"
+#include "ops/partial_sums.h"
+
+namespace gradmill {
+
+enum class NormKind : uint8_t { rms, layer };
+
+struct NormArgs {
+  NormKind kind = NormKind::rms;
+  TensorView x;       // (N, C)
+  TensorView delta;   // (N, C), or undefined: nothing is added
+  TensorView weight;  // (C)
+  TensorView bias;    // (C), or undefined
+  TensorView sum;     // (N, C) out; may be x; undefined when there is no delta
+  TensorView mean;    // (N) fp32 out; undefined for RMSNorm
+  TensorView rstd;    // (N) fp32 out
+  Operand y;          // (N, C) out
+  float eps = 1e-6f;
+  float weight_offset = 0;
+  bool dropout = false;  // sum = x + dropout(delta) with the bits of the dropout op; delta may be overwritten
+  uint32_t dropout_site = 0;
+  // With c: the product that makes delta, which is not made yet and need not be: its memory may stay as it is.
+  MatmulArgs product;
+};
+void norm_forward(ExecContext& ctx, const NormArgs& args);
+
+// y again from x (= the saved sum), mean and rstd, with the bits of the forward: delta and sum are not looked at.
+void norm_rebuild(ExecContext& ctx, const NormArgs& args);
+
+struct NormGradArgs {
+  NormKind kind = NormKind::rms;
+  TensorView sum;         // (N, C) as saved by the forward
+  TensorView mean, rstd;  // (N)
+  TensorView weight;      // (C)
+  TensorView dy;          // (N, C)
+  TensorView dresidual;   // (N, C) gradient that bypasses the norm, or undefined
+  TensorView dx;          // (N, C) out: dresidual + norm'(dy); may be dy, dresidual or sum
+  TensorView dweight;     // (C) fp32, or undefined (frozen)
+  TensorView dbias;       // (C) fp32, or undefined
+  float weight_beta = 0;  // dweight = new + beta * old
+  float bias_beta = 0;
+  float weight_offset = 0;
+  Operand y;           // (N, C) out: the forward's output again, bit for bit, or undefined
+  TensorView bias;     // (C) as in the forward; only y needs it
+  TensorView dropped;  // (N, C) out: the dropout op on dx; may be sum; or undefined
+  uint32_t dropout_site = 0;
+  // (C) fp32, or undefined: the column sums of `dropped`, or of dx without it, as stored: what a bias gets that was
+  // added to delta.
+  TensorView dbranch_bias;
+  float branch_beta = 0;
+  // Or null. On a GPU the sums over chunks of rows are left to who has this list: their partials are then in the saved
+  // arena.
+  std::vector<PartialSum>* later = nullptr;
+};
+void norm_backward(ExecContext& ctx, const NormGradArgs& args);
+
+// `partials` (planes, chunks, C) fp32 holds each row chunk's part of dweight, dbias and, on CUDA, dbranch_bias, up to
+// the last that is wanted.
+template <Device D, class T>
+void norm_forward(ExecContext& ctx, const NormArgs& args);
+template <Device D, class T>
+void norm_rebuild(ExecContext& ctx, const NormArgs& args);
+template <Device D, class T>
+void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView& partials);
+
+}  // namespace gradmill

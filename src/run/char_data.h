@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// CharData: the characters of one text, in random windows.
+#pragma once
+
+#include "data/characters/loader.h"
+#include "data/tokens/token_split.h"
+#include "run/run_data.h"
+
+namespace gradmill {
+
+class CharData final : public RunData {
+ public:
+  // A vocabulary in the options is the one a model was trained with: other characters are an error.
+  explicit CharData(const RunConfig& config, const RunDataOptions& options = {});
+
+  const TokenSplit& tokens() const { return tokens_; }
+
+  std::string describe() const override;
+  int64_t steps_per_epoch() const override;
+  std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const override;
+  void visit_validation(int64_t max_tokens, const UseBatch& use) override;
+  // A line break, or whatever the text starts with.
+  std::vector<TokenId> prompt() const override;
+
+ private:
+  LoaderOptions loading_;
+  int64_t eval_seqs_;
+  TokenSplit tokens_;
+};
+
+}  // namespace gradmill

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/evaluation.h"
+
+#include "core/error.h"
+
+namespace gradmill {
+
+Evaluation evaluate(Session& session, const VisitBatches& batches, const std::function<bool()>& stop_requested) {
+  Evaluation result;
+  batches([&](const MicroBatch& batch) {
+    result.loss_sum += session.eval_micro(batch);
+    result.tokens += batch.num_targets;
+    result.stopped = stop_requested();
+    return !result.stopped;
+  });
+  if (result.tokens == 0 && !result.stopped) {
+    throw data_error("the validation data has no token to predict",
+                     "use documents of two or more tokens, and instructions whose answers fit into the context");
+  }
+  return result;
+}
+
+Evaluation evaluate(Session& session, RunData& data, int64_t max_tokens, const std::function<bool()>& stop_requested) {
+  const auto batches = [&](const RunData::UseBatch& use) { data.visit_validation(max_tokens, use); };
+  return evaluate(session, batches, stop_requested);
+}
+
+}  // namespace gradmill

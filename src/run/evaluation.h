@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loss of a session's weights on validation data.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "run/run_data.h"
+#include "session/session.h"
+
+namespace gradmill {
+
+struct Evaluation {
+  double loss_sum = 0;
+  int64_t tokens = 0;  // targets
+  int64_t bytes = 0;   // of the text they stand for, where that was counted
+  bool stopped = false;
+
+  double loss() const { return loss_sum / double(tokens); }
+};
+
+// Calls its argument for every batch, as RunData::visit_validation.
+using VisitBatches = std::function<void(const RunData::UseBatch&)>;
+
+// Gives up after a batch where stop_requested says so. Throws a data_error where there is no target at all.
+Evaluation evaluate(
+    Session& session, const VisitBatches& batches, const std::function<bool()>& stop_requested = [] { return false; });
+// On a run's validation data; max_tokens as there.
+Evaluation evaluate(
+    Session& session, RunData& data, int64_t max_tokens,
+    const std::function<bool()>& stop_requested = [] { return false; });
+
+}  // namespace gradmill

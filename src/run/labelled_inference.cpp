@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/labelled_inference.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "data/labelled/labelled_batches.h"
+#include "run/labelled_data.h"
+#include "run/run_options.h"
+
+namespace gradmill {
+namespace {
+
+// Short texts fill a GPU only together, and long ones must not take all its memory.
+constexpr int64_t kMostTokens = 16384, kMostSeqs = 128;
+
+// Whatever the batches were, in the order that was asked for.
+TaskAnswers in_order(TaskAnswers answers, const std::vector<int32_t>& examples) {
+  std::map<int32_t, size_t> place;
+  for (size_t i = 0; i < answers.size(); ++i) place[answers.examples[i]] = i;
+  TaskAnswers sorted{.num_outputs = answers.num_outputs};
+  for (const int32_t example : examples) {
+    const size_t i = place.at(example);
+    const std::span<const float> logits = answers.logits_of(i);
+    sorted.logits.insert(sorted.logits.end(), logits.begin(), logits.end());
+    if (!answers.classes.empty()) sorted.classes.push_back(answers.classes[i]);
+    if (!answers.targets.empty()) sorted.targets.push_back(answers.targets[i]);
+    sorted.examples.push_back(example);
+  }
+  return sorted;
+}
+
+}  // namespace
+
+Truncation truncation(const RunConfig& config) {
+  using Strategy = Truncation::Strategy;
+  const std::string& name = config.data.truncation;
+  const Strategy strategy = name == "only_first"    ? Strategy::only_first
+                            : name == "only_second" ? Strategy::only_second
+                                                    : Strategy::longest_first;
+  return {.max_length = config.model.context, .strategy = strategy};
+}
+
+EncodedSet encode_set(const LabelledSet& set, const RunTokenizer& tokenizer, const RunConfig& config) {
+  const Tokenizer& words = *tokenizer.tokenizer;
+  const int threads = std::max(1, num_loader_threads(config.data));
+  return EncodedSet(set, words, words.sequence_template(), {.truncation = truncation(config), .num_threads = threads});
+}
+
+std::vector<int32_t> all_examples(const EncodedSet& set) {
+  std::vector<int32_t> examples(static_cast<size_t>(set.size()));
+  std::iota(examples.begin(), examples.end(), 0);
+  return examples;
+}
+
+void set_inference_sizes(SessionOptions& options, int64_t context) {
+  options.context = context;
+  options.seqs_per_row = 1;
+  options.eval_seqs = kMostSeqs;
+  options.eval_tokens = std::max(context, std::min(kMostTokens, kMostSeqs * context));
+}
+
+TaskAnswers answer_examples(Session& session, const RunTask& task, const EncodedSet& set, std::vector<int32_t> examples,
+                            const std::function<bool()>& stop_requested) {
+  const SessionOptions& sizes = session.options();
+  // In the order of lengths, batches take few rows that nobody needs.
+  const LabelledBatches batches(set, examples,
+                                {.training = false,
+                                 .order = ExampleOrder::grouped,
+                                 .batch_size = sizes.eval_seqs,
+                                 .micro_seqs = sizes.eval_seqs,
+                                 .micro_tokens = sizes.eval_tokens,
+                                 .max_length = sizes.context});
+  const auto visit = [&](const RunData::UseBatch& use) {
+    for (int64_t step = 0; step < batches.steps_per_epoch(); ++step) {
+      for (LabelledMicroBatch& micro : batches.step(step).micro) {
+        if (!use(micro_batch_of(std::move(micro), task.kind == RunTask::Kind::numbers))) return;
+      }
+    }
+  };
+  TaskAnswers answers = answer(session, task, visit, stop_requested);
+  return answers.stopped ? answers : in_order(std::move(answers), examples);
+}
+
+}  // namespace gradmill

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// LoadedRun: a trained model from its run folder, ready to evaluate or generate.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "checkpoint/checkpoint.h"
+#include "run/evaluation.h"
+#include "run/labelled_inference.h"
+#include "run/run_model.h"
+#include "run/run_tokenizer.h"
+#include "session/session.h"
+#include "run/train_state.h"
+
+namespace gradmill {
+
+// What to do where the newest checkpoint of a run folder is damaged: refuse the run, or say it on stderr and use the
+// newest one that is whole.
+enum class IfDamaged : uint8_t { refuse, use_older };
+
+// A run folder's best checkpoint, or its newest where no evaluation chose one; or the checkpoint that `path` names.
+Checkpoint open_checkpoint(const std::filesystem::path& path, IfDamaged if_damaged = IfDamaged::refuse);
+
+class LoadedRun {
+ public:
+  // A run folder (its best checkpoint, or the newest where no evaluation chose one), one checkpoint, or a model that
+  // comes from elsewhere: a Hugging Face folder, a .gguf file, or a PEFT folder whose base is where it says.
+  // `exact` computes on the CPU, in fp32, beside an unquantised base: for exports.
+  enum class Precision : uint8_t { as_trained, exact };
+  explicit LoadedRun(const std::filesystem::path& path, Precision precision = Precision::as_trained,
+                     IfDamaged if_damaged = IfDamaged::refuse);
+  LoadedRun(const std::filesystem::path& path, IfDamaged if_damaged)
+      : LoadedRun(path, Precision::as_trained, if_damaged) {}
+
+  int64_t step() const { return state_.step; }
+  // As the checkpoint keeps it, wherever the one is that the run was started with.
+  const RunTokenizer& tokenizer() const { return tokenizer_; }
+  // What ends a text, if anything does.
+  std::optional<TokenId> end_of_text() const { return gradmill::end_of_text(tokenizer_, config_.data); }
+  Session& session() { return *session_; }
+  const RunTask& task() const { return task_; }
+  const RunConfig& config() const { return config_; }
+  // Of two classes, where the run tuned one.
+  std::optional<double> threshold() const { return state_.threshold; }
+
+  // Of a classifier or regressor: about the run's validation data, or a set of the same columns.
+  TaskAnswers answer_validation();
+  TaskAnswers answer_set(const LabelledSet& set);
+
+  // Of a language model: on the data the run was trained on. Bytes are counted.
+  Evaluation evaluate_validation();
+  // On all of other data: a text by name or path, or, after training on tokens, what data.path takes.
+  Evaluation evaluate_text(const std::string& dataset);
+
+  const Transformer& model() const { return *model_; }
+  const RunModel& described() const { return described_; }
+
+ private:
+  void open_run(const std::filesystem::path& path, Precision precision, IfDamaged if_damaged);
+  void open_model(const std::filesystem::path& path);
+  void open_adapters(const std::filesystem::path& path, Precision precision);
+  void make_session(Precision precision);
+  Evaluation evaluate_batches(const VisitBatches& batches);
+
+  RunConfig config_;
+  TrainState state_;
+  RunTokenizer tokenizer_;
+  RunTask task_;
+  RunModel described_;
+  std::unique_ptr<Transformer> model_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace gradmill

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/masked_data.h"
+
+#include "core/error.h"
+#include "core/rng.h"
+
+namespace gradmill {
+namespace {
+
+constexpr float kMasked = 0.8f, kReplaced = 0.9f;  // the latter beyond the former; the rest stays
+
+class MaskedSource final : public BatchSource {
+ public:
+  MaskedSource(std::unique_ptr<BatchSource> text, const MaskRule& rule) : text_(std::move(text)), rule_(rule) {}
+
+  StepBatch next() override {
+    StepBatch batch = text_->next();
+    batch.num_targets = 0;
+    int64_t tokens = 0;
+    for (MicroBatch& micro : batch.micro) {
+      hide_tokens(rule_, MaskUse::train, batch.step, micro);
+      batch.num_targets += micro.num_targets;
+      tokens += micro.cu_seqlens.back();
+    }
+    batch.num_tokens = tokens;
+    return batch;
+  }
+  LoaderStats stats() const override { return text_->stats(); }
+  std::string place() const override { return text_->place(); }
+
+ private:
+  std::unique_ptr<BatchSource> text_;
+  const MaskRule& rule_;
+};
+
+}  // namespace
+
+MaskRule mask_rule(const RunConfig& config, const RunTokenizer& tokenizer) {
+  const Tokenizer& words = *tokenizer.tokenizer;
+  MaskRule rule{.probability = config.data.mask_probability,
+                .seed = static_cast<uint64_t>(config.training.seed),
+                .vocab = words.vocab_size()};
+  rule.kept.resize(static_cast<size_t>(rule.vocab), false);
+  for (const char* name : {"[CLS]", "[SEP]", "[PAD]", "[UNK]", "<s>", "</s>", "<pad>", "<unk>"}) {
+    if (const std::optional<TokenId> id = words.id(name)) rule.kept[static_cast<size_t>(*id)] = true;
+  }
+  for (const SequenceTemplate::Piece& piece : words.sequence_template().single()) {
+    if (piece.kind == SequenceTemplate::Piece::Kind::token) rule.kept[static_cast<size_t>(piece.id)] = true;
+  }
+  for (const char* name : {"[MASK]", "<mask>"}) {
+    const std::optional<TokenId> id = words.id(name);
+    if (!id) continue;
+    rule.mask = *id;
+    rule.kept[static_cast<size_t>(*id)] = true;
+    return rule;
+  }
+  throw usage_error("data.task=mask, and the tokenizer has no token [MASK] or <mask>",
+                    "use the tokenizer of an encoder");
+}
+
+void hide_tokens(const MaskRule& rule, MaskUse use, int64_t step, MicroBatch& batch) {
+  const auto end = static_cast<size_t>(batch.cu_seqlens.back());
+  batch.num_targets = 0;
+  for (size_t row = 0; row < batch.tokens.size(); ++row) {
+    int32_t& token = batch.tokens[row];
+    batch.targets[row] = kPaddingTarget;
+    if (row >= end || rule.kept[static_cast<size_t>(token)]) continue;
+    const RandomBlock words = philox(rule.seed, {static_cast<uint32_t>(batch.token_base + static_cast<int64_t>(row)),
+                                                 static_cast<uint32_t>(step), RngSite::kMask, uint32_t(use)});
+    if (to_uniform(words[0]) >= static_cast<float>(rule.probability)) continue;
+    batch.targets[row] = token;
+    ++batch.num_targets;
+    const float fate = to_uniform(words[1]);
+    if (fate < kMasked) {
+      token = rule.mask;
+    } else if (fate < kReplaced) {
+      token = static_cast<int32_t>(words[2] % static_cast<uint64_t>(rule.vocab));
+    }
+  }
+}
+
+RunData::UseBatch hiding(const MaskRule& rule, const RunData::UseBatch& use) {
+  return [&rule, &use, index = int64_t{0}](const MicroBatch& batch) mutable {
+    MicroBatch hidden = batch;
+    hide_tokens(rule, MaskUse::validation, index++, hidden);
+    return use(hidden);
+  };
+}
+
+MaskedData::MaskedData(const RunConfig& config, std::unique_ptr<RunData> text)
+    : RunData(text->name(), text->tokenizer()), text_(std::move(text)), rule_(mask_rule(config, tokenizer_)) {
+  origin_ = text_->origin();
+  hash_ = text_->hash();
+}
+
+std::string MaskedData::describe() const {
+  return fmt::format("{}, {:g}% of the tokens asked for", text_->describe(), 100 * rule_.probability);
+}
+
+std::unique_ptr<BatchSource> MaskedData::open(const DataPosition& from, const CrewNote& note) const {
+  return std::make_unique<MaskedSource>(text_->open(from, note), rule_);
+}
+
+void MaskedData::visit_validation(int64_t max_tokens, const UseBatch& use) {
+  text_->visit_validation(max_tokens, hiding(rule_, use));
+}
+
+}  // namespace gradmill

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/run_adapters.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "adapters/peft_folder.h"
+#include "adapters/resolve.h"
+#include "core/error.h"
+#include "files/file_io.h"
+#include "files/sha256.h"
+#include "model_files/weight_map.h"
+#include "run/class_settings.h"
+
+namespace gradmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string last_bytes(const fs::path& path, int64_t count) {
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(-count, std::ios::end);
+  std::string bytes(static_cast<size_t>(count), 0);
+  file.read(bytes.data(), count);
+  return bytes;
+}
+
+// Sizes and both ends of every file: other weights differ there, and hashing all of an 8B model takes a minute.
+std::string fingerprint(const fs::path& path) {
+  constexpr int64_t kEnd = int64_t{1} << 20;
+  std::vector<fs::path> files;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    for (const auto& entry : fs::directory_iterator(path, ignored)) {
+      if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
+    }
+  } else {
+    files.push_back(path);
+  }
+  std::sort(files.begin(), files.end());
+  Sha256 hash;
+  for (const fs::path& file : files) {
+    const auto size = static_cast<int64_t>(fs::file_size(file, ignored));
+    hash.add(fmt::format("{} {}\n", file.filename().string(), size));
+    hash.add(read_bytes(file, std::min(size, kEnd)));
+    hash.add(last_bytes(file, std::min(size, kEnd)));
+  }
+  return hash.hex();
+}
+
+// Of adapters that somebody has trained before.
+AdapterConfig kept_config(const RunConfig& config, const std::string& task_type) {
+  const std::string& folder = config.adapter.path;
+  AdapterConfig adapter = read_adapter_config(folder);
+  if (!adapter.task_type.empty() && adapter.task_type != task_type) {
+    throw usage_error(fmt::format("the adapters in '{}' are for {}, not for {}", folder, adapter.task_type, task_type),
+                      "set data.task to what they were trained for, or train new ones");
+  }
+  adapter.task_type = task_type;
+  adapter.base_model = config.model.path;
+  return adapter;
+}
+
+AdapterConfig adapter_config(const RunConfig& config, const RunTask& task) {
+  const AdapterSettings& settings = config.adapter;
+  const std::string task_type = task.is_masked() ? "" : task.is_language() ? "CAUSAL_LM" : "SEQ_CLS";
+  if (!settings.path.empty()) return kept_config(config, task_type);
+  AdapterConfig adapter{.task_type = task_type,
+                        .base_model = config.model.path,
+                        .rank = settings.rank,
+                        .alpha = settings.alpha,
+                        .dropout = settings.dropout,
+                        .rslora = settings.rslora,
+                        .dora = settings.kind == "dora"};
+  constexpr const char* kOfExpressions = "*+?()[]|\\^$";
+  if (settings.targets == "all-linear") {
+    adapter.targets.all_linear = true;
+  } else if (settings.targets.find_first_of(kOfExpressions) != std::string::npos) {
+    adapter.targets.expression = settings.targets;
+  } else {
+    adapter.targets.names = split_names(settings.targets);
+  }
+  adapter.modules_to_save = split_names(settings.modules_to_save);
+  return adapter;
+}
+
+// A pooler that the files do not have would stay random for good.
+void save_new_pooler(AdapterConfig& adapter, const RunModel& model, const Transformer& base) {
+  if (model.weights == nullptr) return;
+  const WeightMap map = map_weights(*model.weights, model.family, base, true);
+  const bool is_new = std::any_of(map.fresh.begin(), map.fresh.end(),
+                                  [&](ParamId id) { return base.params().spec(id).name.starts_with("pooler."); });
+  const bool listed = std::find(adapter.modules_to_save.begin(), adapter.modules_to_save.end(), "pooler") !=
+                      adapter.modules_to_save.end();
+  if (is_new && !listed) adapter.modules_to_save.emplace_back("pooler");
+}
+
+}  // namespace
+
+void add_adapters(RunModel& model, const RunConfig& config) {
+  const Transformer base(model.spec);
+  AdapterConfig adapter = adapter_config(config, model.task);
+  model.adapter_folder = config.adapter.path;
+  if (model.adapter_folder.empty()) save_new_pooler(adapter, model, base);
+  model.plan = resolve_adapters(adapter, model.family, base, base_format_by_name(config.model.load_in));
+  model.adapter = std::move(adapter);
+  model.base_hash = fingerprint(config.model.path);
+}
+
+void load_adapters(const RunModel& described, const Transformer& model, Session& session) {
+  const ParamTable& params = model.params();
+  std::vector<float> values(static_cast<size_t>(params.flat_size()));
+  const TensorView flat(values.data(), DType::fp32, {params.flat_size()});
+  load_adapter_tensors(SafeTensors(described.adapter_folder / kAdapterFile), described.family, model, flat);
+  session.write_weights([&](ExecContext& ctx, Weights& weights) {
+    for (ParamId id = 0; id < params.size(); ++id) {
+      if (params.segment(id) != nullptr) weights.load(ctx, id, params.view(id, flat));
+    }
+    weights.refresh_compute(ctx);
+  });
+}
+
+}  // namespace gradmill

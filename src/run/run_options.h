@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a RunConfig means to the parts of a run.
+#pragma once
+
+#include "config/run_config.h"
+#include "data/characters/corpus.h"
+#include "data/characters/loader.h"
+#include "data/tokens/packed_loader.h"
+#include "models/transformer.h"
+#include "optim/schedule.h"
+#include "session/sampler.h"
+#include "session/session.h"
+
+namespace gradmill {
+
+// Of the model that the settings describe. Throws a usage error for sizes that do not fit together.
+TransformerSpec model_spec(const RunConfig& config, int64_t vocab);
+SessionOptions session_options(const RunConfig& config);
+CorpusOptions corpus_options(const RunConfig& config);
+// data.num_workers, with `auto` as a number.
+int num_loader_threads(const DataConfig& config);
+LoaderOptions loader_options(const RunConfig& config);
+// Of tokens: how they are cut into rows, and how rows are loaded.
+PackOptions pack_options(const RunConfig& config);
+PackedLoaderOptions packed_loader_options(const RunConfig& config);
+SamplerOptions sampler_options(const RunConfig& config);
+
+struct RunLength {
+  int64_t steps_per_epoch = 1;
+  int64_t total_steps = 0;
+
+  double epoch_of(int64_t step) const { return double(step) / double(steps_per_epoch); }
+  int64_t num_epochs() const { return (total_steps + steps_per_epoch - 1) / steps_per_epoch; }
+};
+// An epoch of 0 steps is one whose length is not known: then the run counts as one.
+RunLength run_length(const RunConfig& config, int64_t steps_per_epoch);
+
+Schedule make_schedule(const RunConfig& config, int64_t total_steps);
+
+}  // namespace gradmill

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// ShardData: tokens in shards, packed into rows; each once an epoch.
+#pragma once
+
+#include <optional>
+
+#include "data/tokens/packed_loader.h"
+#include "run/packed_validation.h"
+#include "run/run_data.h"
+
+namespace gradmill {
+
+// The tokens to validate on are those of data.validation_path, or the last of data.path.
+class ShardData final : public RunData {
+ public:
+  // Throws a data_error where there is too little to train on and to validate.
+  explicit ShardData(const RunConfig& config, const RunDataOptions& options = {});
+
+  std::string describe() const override;
+  int64_t steps_per_epoch() const override;
+  std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const override;
+  void visit_validation(int64_t max_tokens, const UseBatch& use) override { validation_->visit(max_tokens, use); }
+  std::vector<TokenId> prompt() const override { return text_prompt(tokenizer_); }
+
+ private:
+  PackedLoaderOptions loading_;
+  SharedShards shards_;
+  std::optional<PackPlan> plan_;
+  std::optional<PackedValidation> validation_;
+  int64_t num_train_tokens_ = 0;
+};
+
+// Where the last `fraction` of the tokens begins: at a document's beginning, unless that document is so long that less
+// than half of the fraction would be left. Throws a data_error where one part would be without a target.
+int64_t held_out_begin(const ShardSet& shards, double fraction);
+
+}  // namespace gradmill

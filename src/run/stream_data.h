@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// StreamData: files that are tokenised while a run learns from them. Nothing of them is kept.
+#pragma once
+
+#include <optional>
+
+#include "data/tokens/token_stream.h"
+#include "run/packed_validation.h"
+#include "run/run_data.h"
+
+namespace gradmill {
+
+// The tokens to validate on are those of data.validation_path, from shards in the cache.
+class StreamData final : public RunData {
+ public:
+  explicit StreamData(const RunConfig& config, const RunDataOptions& options = {});
+
+  std::string describe() const override;
+  int64_t steps_per_epoch() const override { return 0; }
+  std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const override;
+  void visit_validation(int64_t max_tokens, const UseBatch& use) override { validation_->visit(max_tokens, use); }
+  std::vector<TokenId> prompt() const override { return text_prompt(tokenizer_); }
+
+ private:
+  std::vector<SourceFile> files_;
+  RecordEncoding encoding_;
+  TokenStreamOptions streaming_;
+  std::optional<PackedValidation> validation_;
+};
+
+}  // namespace gradmill

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/task_evaluation.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+
+#include "core/error.h"
+#include "metrics/record.h"
+#include "metrics/scores/roc.h"
+
+namespace gradmill {
+namespace {
+
+// Beyond this many classes a mean of areas is a lot of sorting for a number nobody looks at.
+constexpr int64_t kMostAreas = 256;
+
+double cross_entropy(std::span<const float> logits, int32_t truth) {
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(double(logit) - largest);
+  return std::log(sum) + largest - double(logits[static_cast<size_t>(truth)]);
+}
+
+double mean_class_loss(const TaskAnswers& answers, std::span<const float> class_weights) {
+  double sum = 0, total = 0;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const int32_t truth = answers.classes[i];
+    const double weight = class_weights.empty() ? 1.0 : double(class_weights[static_cast<size_t>(truth)]);
+    sum += weight * cross_entropy(answers.logits_of(i), truth);
+    total += weight;
+  }
+  return total > 0 ? sum / total : kUnknown;
+}
+
+std::vector<uint8_t> is_second(const std::vector<int32_t>& classes) {
+  std::vector<uint8_t> positive;
+  for (const int32_t truth : classes) positive.push_back(truth == 1);
+  return positive;
+}
+
+std::vector<float> of_second(std::span<const float> probabilities) {
+  std::vector<float> scores;
+  for (size_t i = 1; i < probabilities.size(); i += 2) scores.push_back(probabilities[i]);
+  return scores;
+}
+
+double area(const TaskAnswers& answers, std::span<const float> probabilities) {
+  if (answers.num_outputs == 2) return roc_auc(of_second(probabilities), is_second(answers.classes));
+  if (answers.num_outputs > kMostAreas) return kUnknown;
+  return macro_roc_auc(probabilities, answers.classes, answers.num_outputs);
+}
+
+// `values` in the order of score_names.
+std::vector<std::pair<std::string, double>> named(const RunTask& task, std::initializer_list<double> values) {
+  std::vector<std::pair<std::string, double>> result;
+  auto value = values.begin();
+  for (std::string& name : score_names(task)) result.emplace_back(std::move(name), *value++);
+  assert(value == values.end());
+  return result;
+}
+
+TaskScores score_classes(const TaskAnswers& answers, const RunTask& task, std::span<const float> class_weights,
+                         std::optional<double> threshold) {
+  const std::vector<float> probabilities = answers.probabilities();
+  TaskScores scores{.loss = mean_class_loss(answers, class_weights)};
+  scores.confusion.emplace(answers.num_outputs, answers.classes, decide(probabilities, answers.num_outputs, threshold));
+  scores.report = class_report(*scores.confusion);
+  const ClassReport& report = *scores.report;
+  const bool binary = answers.num_outputs == 2;
+  scores.values = named(task, {report.accuracy, binary ? report.classes[1].f1 : report.macro.f1, report.macro.f1,
+                               report.micro_f1, report.mcc, area(answers, probabilities)});
+  return scores;
+}
+
+}  // namespace
+
+std::vector<float> TaskAnswers::probabilities() const {
+  std::vector<float> result;
+  result.reserve(logits.size());
+  for (size_t i = 0; i < size(); ++i) {
+    const std::span<const float> row = logits_of(i);
+    const double largest = *std::max_element(row.begin(), row.end());
+    double sum = 0;
+    for (const float logit : row) sum += std::exp(double(logit) - largest);
+    for (const float logit : row) result.push_back(static_cast<float>(std::exp(double(logit) - largest) / sum));
+  }
+  return result;
+}
+
+TaskAnswers answer(Session& session, const RunTask& task, const VisitBatches& batches,
+                   const std::function<bool()>& stop_requested) {
+  TaskAnswers answers{.num_outputs = task.num_outputs()};
+  const bool numbers = task.kind == RunTask::Kind::numbers;
+  batches([&](const MicroBatch& batch) {
+    const std::span<const float> logits = session.class_logits(batch);
+    answers.logits.insert(answers.logits.end(), logits.begin(), logits.end());
+    for (size_t s = 0; s < static_cast<size_t>(batch.num_seqs); ++s) {
+      answers.examples.push_back(batch.examples[s]);
+      if (numbers) {
+        answers.targets.push_back(std::bit_cast<float>(batch.targets[s]));
+      } else {
+        answers.classes.push_back(batch.targets[s]);
+      }
+    }
+    answers.stopped = stop_requested();
+    return !answers.stopped;
+  });
+  return answers;
+}
+
+std::vector<int32_t> decide(std::span<const float> probabilities, int64_t num_classes,
+                            std::optional<double> threshold) {
+  std::vector<int32_t> decisions;
+  for (size_t begin = 0; begin < probabilities.size(); begin += static_cast<size_t>(num_classes)) {
+    const auto row = probabilities.subspan(begin, static_cast<size_t>(num_classes));
+    const auto likeliest = static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin());
+    decisions.push_back(threshold && num_classes == 2 ? double(row[1]) >= *threshold : likeliest);
+  }
+  return decisions;
+}
+
+double TaskScores::value(const std::string& name) const {
+  if (name == "loss") return loss;
+  for (const auto& [known, number] : values) {
+    if (known == name) return number;
+  }
+  throw usage_error(fmt::format("the task has no metric '{}'", name), "choose another eval.metric");
+}
+
+std::vector<std::string> score_names(const RunTask& task) {
+  switch (task.kind) {
+    case RunTask::Kind::classes:
+      return {"accuracy", "f1", "macro_f1", "micro_f1", "mcc", "auroc"};
+    case RunTask::Kind::numbers:
+      return {"mse", "mae", "pearson", "spearman"};
+    default:
+      return {};
+  }
+}
+
+TaskScores score(const TaskAnswers& answers, const RunTask& task, std::span<const float> class_weights,
+                 std::optional<double> threshold) {
+  if (answers.size() == 0) throw data_error("there is no example to evaluate on", "give more validation data");
+  if (task.kind == RunTask::Kind::classes) return score_classes(answers, task, class_weights, threshold);
+  const RegressionScores numbers = regression_scores(answers.logits, answers.targets);
+  return {.loss = numbers.mse,
+          .values = named(task, {numbers.mse, numbers.mae, numbers.pearson, numbers.spearman}),
+          .report = {},
+          .confusion = {}};
+}
+
+Threshold tune_threshold(const TaskAnswers& answers, ThresholdGoal goal) {
+  if (answers.num_outputs != 2) {
+    throw usage_error(fmt::format("a threshold for {} classes", answers.num_outputs),
+                      "use eval.threshold=none: the likeliest class is the answer");
+  }
+  return best_threshold(of_second(answers.probabilities()), is_second(answers.classes), goal);
+}
+
+std::string metric_name(const RunConfig& config) {
+  if (config.eval.metric != "auto") return config.eval.metric;
+  if (config.data.task == "classify") return "accuracy";
+  return config.data.task == "regress" ? "spearman" : "loss";
+}
+
+}  // namespace gradmill

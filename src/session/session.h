@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Session: what one running training, or a trained model at work, needs beside the model's structure. It plans itself
+// on paper, allocates one slab, and after that never allocates again.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "core/runtime.h"
+#include "core/storage.h"
+#include "data/batch.h"
+#include "models/transformer.h"
+#include "optim/optimizer.h"
+#include "session/memory_plan.h"
+
+namespace gradmill {
+
+// For fp16, whose gradients underflow: the loss is multiplied, gradients divided again in fp32.
+struct LossScaling {
+  float initial = 1;
+  uint32_t growth_steps = 0;  // finite steps after which it doubles; 0: it stays
+};
+
+struct SessionOptions {
+  DeviceSpec device = host_cpu();
+  int num_threads = 1;
+  DType dtype = DType::fp32;
+  SavePolicy policy = SavePolicy::none();
+  int64_t train_seqs = 1;  // rows of `context` tokens in a micro-batch: sequences, where a row holds one
+  int64_t eval_seqs = 1;
+  int64_t seqs_per_row = 1;  // the most sequences that share a row
+  int64_t context = 1;
+  // Of classifiers, whose sequences lie one behind the other: tokens of a micro-batch of at most so many sequences.
+  // Batches with fewer tokens are computed in a quarter, half or three quarters of the rows. 0: seqs * context.
+  int64_t train_tokens = 0;
+  int64_t eval_tokens = 0;
+  std::vector<float> class_weights = {};  // of a classifier's training loss, one a label; empty: 1
+  AdamWOptions adamw;
+  float ema_decay = 0;  // of averaged weights; 0: none are kept
+  float dropout = 0;
+  uint64_t seed = 0;
+  bool inference = false;  // evaluates and generates only: no gradients, moments or averages, no room for a step
+  bool poison = false;     // fill every allocation with NaN first: for tests
+  KernelOptions kernels;
+  LossScaling loss_scaling;
+  bool capture = false;      // replay steps as graphs, where the device can
+  bool autotune = false;     // time the libraries' algorithms in the first step
+  std::string tuning_cache;  // file that keeps what was timed
+  std::function<void(const std::string&)> note = [](const std::string&) {};
+};
+
+std::unique_ptr<Runtime> make_runtime(const SessionOptions& options);
+
+class Session {
+ public:
+  // What the device counts from step to step.
+  struct Progress {
+    uint32_t updates = 0;
+    float loss_scale = 1;
+    uint32_t scale_streak = 0;
+  };
+
+  Session(const Transformer& model, const SessionOptions& options);
+
+  // The plan alone: nothing is allocated, and the device need not be present. With the runtime of a device that is,
+  // libraries are asked for the sizes of their workspaces.
+  static MemoryPlan plan(const Transformer& model, const SessionOptions& options, Runtime* runtime = nullptr);
+
+  const MemoryPlan& memory_plan() const { return plan_; }
+  // Memory beside the slab, and all that is used on the device as its driver sees it; 0 where there is none.
+  size_t library_bytes() const { return runtime_->library_bytes(); }
+  size_t driver_bytes() const { return runtime_->driver_bytes(); }
+  // High-water marks of the real arenas so far, to compare with the plan.
+  struct ArenaUse {
+    size_t persistent = 0;
+    struct {
+      size_t saved = 0, scratch = 0;
+    } phases[kNumPhases];
+  };
+  ArenaUse arena_use() const;
+
+  ExecContext& context() { return ctx_; }
+  const SessionOptions& options() const { return options_; }
+  Weights& weights() { return *weights_; }
+  // For who fills weights from files, and refreshes what follows from them: with room for what that takes. Averages
+  // start from the result.
+  void write_weights(const std::function<void(ExecContext&, Weights&)>& fill);
+  const Gradients& gradients() const { return *grads_; }
+
+  // A training step: begin_step, train_micro for every micro-batch, end_step. A mean loss above `loss_limit` gates the
+  // update, like one that is not finite.
+  void begin_step(int64_t step, float lr, int64_t num_targets,
+                  float loss_limit = std::numeric_limits<float>::infinity()) {
+    begin_weighted_step(step, lr, double(num_targets), loss_limit);
+  }
+  // The same where targets weigh differently: the loss is divided by the sum of their weights.
+  void begin_weighted_step(int64_t step, float lr, double weight_sum, float loss_limit);
+  void train_micro(const MicroBatch& batch);
+  struct StepResult {
+    double loss_sum = 0;  // over the step's targets
+    float grad_norm = 0;
+    bool finite = true;  // false: weights and moments were left alone
+    Progress progress;   // behind the step
+  };
+  StepResult end_step() { return wait(submit_step()); }
+  // end_step in two parts, so that the host can prepare the next step while the device computes this one. Results must
+  // be fetched in order, and no more than Runtime::kReadsInFlight may wait.
+  Runtime::Read submit_step();
+  StepResult wait(Runtime::Read step);
+
+  // After a step that was not finite: the first layer and sample of the batch whose activations are not, or else the
+  // parameter whose gradient is not.
+  std::string diagnose(const StepBatch& batch);
+
+  // Exchanges weights and averages: once before an evaluation with the averages, once after it.
+  bool has_average() const { return average_.defined(); }
+  void exchange_average();
+
+  // Everything a checkpoint holds, in host memory, (P) fp32 each: masters, moments and averages. On the CPU these are
+  // the session's own tensors, on a GPU copies.
+  struct StateTensor {
+    std::string name;
+    TensorView view;
+  };
+  struct HostState {
+    Storage copies;
+    TensorView masters;
+    std::vector<StateTensor> optimizer;
+  };
+  static constexpr const char* kAverageName = "averaged_weights";
+  HostState host_state(bool with_values = true);
+  // Call after values were written into a host state: the session takes them over.
+  void restore(const HostState& state, const Progress& progress);
+
+  // Counts and times every op of the steps that follow, until stop_profile. They are not replayed as graphs.
+  void profile(Ledger& ledger);
+  void stop_profile();
+
+  // A contiguous fp32 tensor of the session, in host memory.
+  std::vector<float> read(const TensorView& view);
+
+  // The sum of the losses of one micro-batch's targets. Of language models.
+  double eval_micro(const MicroBatch& batch);
+  // Of classifiers: (num_seqs, labels), valid until the next call.
+  std::span<const float> class_logits(const MicroBatch& batch);
+
+  // Evaluates one token of the batch in every way in which later batches may be evaluated, so that what these ways
+  // load, plan and capture is there before they come. A CPU has nothing of that.
+  void rehearse_evaluation(const MicroBatch& batch);
+
+  // Generation: the logits (V) of the token that follows the prompt, of which at most the last `context` tokens count,
+  // and of the one that follows `token` after it. They stay valid until the next call of either. Each call runs the
+  // tokens whose keys and values are not cached: one a call as a rule, and all of them after another phase used the
+  // memory, or after exchange_average or restored. (Who writes weights by hand starts again.) A full context starts
+  // over from its last context / 2 tokens (at least 1), because positions cannot slide.
+  std::span<const float> start_generation(std::span<const int32_t> prompt);
+  std::span<const float> continue_generation(int32_t token);
+
+ private:
+  // A phase's inputs in device memory: views of one block, so that a batch arrives in one copy.
+  struct Inputs {
+    TensorView block;        // int32: tokens, token types, positions, targets, sequence offsets
+    TensorView tokens;       // (N) int32
+    TensorView token_types;  // (N) int32; undefined where the model has none
+    TensorView targets;      // (N) int32; of classifiers (max_seqs) int32, or fp32 values
+    SeqLayout seq;
+    bool may_be_dense = false;
+
+    int64_t capacity() const { return tokens.numel(); }
+    // The first so many rows.
+    Inputs first_rows(int64_t rows) const;
+    ModelInputs model_inputs() const { return {.tokens = tokens, .token_types = token_types}; }
+  };
+  struct OnPaper {};
+
+  Session(const Transformer& model, const SessionOptions& options, OnPaper, Runtime* runtime);
+  void allocate_persistent();
+  void allocate_training();
+  Inputs allocate_inputs(std::string_view name, int64_t tokens, int64_t seqs);
+  bool is_classifier() const { return model_.spec().head == HeadKind::classifier; }
+  void allocate_classes();
+  MemoryPlan run_on_paper();
+  void enter(Phase phase);
+  // Returns how many quarters of the rows the batch takes.
+  int upload(Inputs& inputs, const MicroBatch& batch);
+  template <class T>
+  void upload_value(T* to, const T& value) {
+    runtime_->upload(to, std::as_bytes(std::span(&value, 1)));
+  }
+  // Sequences of ops that may be captured; dense batches, and every number of quarters, are sequences of their own.
+  enum class Sequence : uint8_t { first_micro, later_micro, update, eval };
+  void run(Sequence sequence, int quarters, bool dense, const std::function<void()>& ops);
+  StepScalars read_scalars();
+  Pass make_pass(const Inputs& inputs, bool train);
+
+  struct NonFinite {
+    std::string where;
+    int64_t row = -1;
+  };
+  NonFinite find_non_finite_activation();
+
+  static constexpr int kQuarters = 4;
+  void train_step_ops(const Inputs& inputs);
+  void eval_ops(const Inputs& inputs);
+  Inputs quarters_of(const Inputs& inputs, int quarters) const;
+  void update_ops();
+  // Runs the tokens of sequence_ that are not cached yet.
+  std::span<const float> extend_sequence();
+  void allocate_caches();
+  void extend_sequence_ops(int64_t rows);
+
+  const Transformer& model_;
+  SessionOptions options_;
+  ExecContext ctx_;
+  std::unique_ptr<Runtime> runtime_;
+  MemoryPlan plan_;
+  std::span<std::byte> slab_;
+  StepInputs step_inputs_;
+  bool first_micro_ = true;
+  std::unique_ptr<OpObserver> profiler_;
+  std::vector<int32_t> staging_;  // a batch as Inputs::block has it
+  std::optional<Phase> phase_;
+  ArenaUse use_;
+  std::optional<Weights> weights_;
+  std::optional<Gradients> grads_;
+  std::optional<Optimizer> optimizer_;
+  TensorView average_;  // (P) fp32
+  PositionTables tables_;
+  TensorView logits_;         // (1, V), of causal language models
+  TensorView class_weights_;  // (labels) fp32, or undefined
+  TensorView class_logits_;   // (eval sequences, labels rounded up) fp32, of classifiers
+  std::vector<float> next_logits_, host_logits_;
+  Inputs train_inputs_, eval_inputs_, generate_inputs_;
+  // Generation: the tokens so far, the first num_cached_ of which have their rows in caches_ (one a layer, in the saved
+  // arena).
+  std::vector<int32_t> sequence_;
+  size_t num_cached_ = 0;
+  std::vector<KvCache> caches_;
+};
+
+}  // namespace gradmill

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cross_entropy/cross_entropy.h"
+
+#include <cmath>
+
+#include "support/op_test.h"
+
+namespace gradmill::test {
+namespace {
+
+struct Expected {
+  std::vector<float> losses, grads;
+};
+
+class CrossEntropyTest : public OpTest {
+ protected:
+  CrossEntropyTest() {
+    scalars().inv_targets = 0.125f;
+    scalars().loss_scale = 16;
+  }
+
+  // In double, of the values the op sees.
+  Expected reference(const TensorView& logits, std::span<const int32_t> targets) const {
+    const std::vector<float> x = download(logits);
+    const auto size = static_cast<size_t>(logits.cols());
+    const double scale = double(scalars().inv_targets) * scalars().loss_scale;
+    Expected expected;
+    for (size_t r = 0; r < targets.size(); ++r) {
+      const float* row = x.data() + r * size;
+      const double max = *std::max_element(row, row + size);
+      double sum = 0;
+      for (size_t c = 0; c < size; ++c) sum += std::exp(row[c] - max);
+      const bool ignored = targets[r] == kIgnoredTarget;
+      expected.losses.push_back(ignored ? 0 : static_cast<float>(std::log(sum) + max - row[targets[r]]));
+      for (size_t c = 0; c < size; ++c) {
+        const double p = std::exp(row[c] - max) / sum - (static_cast<int32_t>(c) == targets[r]);
+        expected.grads.push_back(ignored ? 0 : static_cast<float>(p * scale));
+      }
+    }
+    return expected;
+  }
+
+  static std::vector<int32_t> some_targets(int64_t rows, int64_t size) {
+    std::vector<int32_t> targets;
+    for (int64_t r = 0; r < rows; ++r) {
+      targets.push_back(r % 5 == 3 ? kIgnoredTarget : static_cast<int32_t>((r * 7919 + size - 1) % size));
+    }
+    return targets;
+  }
+
+  CrossEntropyArgs make(int64_t rows, int64_t size, float spread = 6) {
+    targets_ = some_targets(rows, size);
+    return {.logits = upload(random_values(rows * size, 1, spread, dtype()), {rows, size}, dtype()),
+            .targets = upload(targets_),
+            .losses = tensor({rows}, DType::fp32)};
+  }
+
+  // Relative to the largest gradient there can be; in fp32 the exponentials' few ulp show, else only the last rounding.
+  void expect_grads(const TensorView& logits, const std::vector<float>& grads) const {
+    const double scale = double(scalars().inv_targets) * scalars().loss_scale;
+    const double bound = (dtype() == DType::fp32 ? 4 : 1) * epsilon_of(dtype()) * scale;
+    const std::vector<float> actual = download(logits);
+    for (size_t i = 0; i < grads.size(); ++i) ASSERT_NEAR(actual[i], grads[i], bound) << "at " << i;
+  }
+
+  std::vector<int32_t> targets_;
+};
+
+TEST_P(CrossEntropyTest, LossAndGradient) {
+  for (auto [rows, size] : {std::pair<int64_t, int64_t>{1, 1}, {6, 3}, {9, 16}, {11, 65}, {23, 1031}}) {
+    const CrossEntropyArgs args = make(rows, size);
+    const Expected expected = reference(args.logits, targets_);
+    cross_entropy(ctx_, args);
+    expect_reduction(download(args.losses), expected.losses, DType::fp32, 1, 4, "losses");
+    expect_grads(args.logits, expected.grads);
+  }
+}
+
+// Rows that begin at multiples of 16 bytes, as those of an odd vocabulary's head do. A GPU has short ones in the
+// registers of 4 to 32 lanes; what lies behind a row stays as it was.
+TEST_P(CrossEntropyTest, PaddedRows) {
+  for (int64_t size : {1, 3, 8, 64, 65, 128, 129, 255, 257, 500, 513, 1000, 1024, 1025}) {
+    for (int64_t rows : {1, 35}) {
+      const ArenaScope scope(ctx_.persistent);
+      const int64_t stride = (size + 7) / 8 * 8 + 8;
+      targets_ = some_targets(rows, size);
+      const TensorView around = upload(random_values(rows * stride, 1, 6, dtype()), {rows, stride}, dtype());
+      const CrossEntropyArgs args{
+          .logits = around.slice_cols(0, size), .targets = upload(targets_), .losses = tensor({rows}, DType::fp32)};
+      const TensorView behind = around.slice_cols(size, stride);
+      const std::vector<float> old = download(behind);
+      const Expected expected = reference(args.logits, targets_);
+      cross_entropy(ctx_, args);
+      expect_reduction(download(args.losses), expected.losses, DType::fp32, 1, 4, "losses");
+      expect_grads(args.logits, expected.grads);
+      expect_same_bits(download(behind), old, "what lies behind");
+    }
+  }
+}
+
+TEST_P(CrossEntropyTest, NanReachesAllOfAPaddedRowAndNoOther) {
+  const TensorView around = upload(random_values(3 * 72, 1, 6, dtype()), {3, 72}, dtype());
+  for (int64_t at : {0, 31, 63, 64}) {
+    std::vector<float> logits = download(around);
+    logits[static_cast<size_t>(72 + at)] = NAN;
+    const TensorView padded = upload(logits, {3, 72}, dtype()).slice_cols(0, 65), losses = tensor({3}, DType::fp32);
+    cross_entropy(ctx_, {.logits = padded, .targets = upload(std::vector<int32_t>{1, 2, 64}), .losses = losses});
+    const std::vector<float> grads = download(padded);
+    for (size_t i = 0; i < grads.size(); ++i) ASSERT_EQ(std::isnan(grads[i]), i / 65 == 1) << at << " shows at " << i;
+    for (size_t i = 0; i < 3; ++i) ASSERT_EQ(std::isfinite(download(losses)[i]), i != 1) << at;
+  }
+}
+
+// Rows that a GPU keeps in the shared memory of one, two, four and eight multiprocessors, in 16-bit types and in fp32,
+// and one that it reads twice; odd ones begin anywhere.
+TEST_P(CrossEntropyTest, LargeVocabularies) {
+  for (auto [rows, size] : {std::pair<int64_t, int64_t>{4, 32768},
+                            {3, 50257},
+                            {3, 70001},
+                            {2, 120001},
+                            {3, 151936},
+                            {2, 262144},
+                            {1, 930001}}) {
+    const ArenaScope scope(ctx_.persistent);
+    const CrossEntropyArgs args = make(rows, size);
+    const Expected expected = reference(args.logits, targets_);
+    cross_entropy(ctx_, args);
+    expect_reduction(download(args.losses), expected.losses, DType::fp32, size / 1000, 2, "losses");
+    expect_grads(args.logits, expected.grads);
+  }
+}
+
+// A row's parts agree on its largest logit, its sum and who writes the target's gradient, wherever that is.
+TEST_P(CrossEntropyTest, TargetAndLargestLogitInAnyPart) {
+  const int64_t rows = 7, size = 131075;
+  const float largest = dtype() == DType::fp32 ? 7 : 15;  // beside 15 the CPU's long sums lose more than fp32's bound
+  CrossEntropyArgs args = make(rows, size);
+  std::vector<float> logits = download(args.logits);
+  for (int64_t r = 0; r < rows; ++r) {
+    targets_[static_cast<size_t>(r)] = static_cast<int32_t>(r * (size - 1) / (rows - 1));
+    logits[static_cast<size_t>(r * size + (r * 5 + 2) % rows * (size - 1) / (rows - 1))] = largest;
+  }
+  args.logits = upload(logits, {rows, size}, dtype());
+  args.targets = upload(targets_);
+  const Expected expected = reference(args.logits, targets_);
+  cross_entropy(ctx_, args);
+  expect_reduction(download(args.losses), expected.losses, DType::fp32, size / 1000, 1, "losses");
+  expect_grads(args.logits, expected.grads);
+}
+
+TEST_P(CrossEntropyTest, NanInAnyPartReachesAllOfALargeRow) {
+  for (int64_t at : {0, 40000, 70000, 120000}) {
+    const ArenaScope scope(ctx_.persistent);
+    CrossEntropyArgs args = make(1, 120001);
+    std::vector<float> logits = download(args.logits);
+    logits[static_cast<size_t>(at)] = at % 20000 == 0 ? NAN : INFINITY;
+    args.logits = upload(logits, {1, 120001}, dtype());
+    cross_entropy(ctx_, args);
+    EXPECT_FALSE(std::isfinite(download(args.losses)[0])) << at;
+    for (float grad : download(args.logits)) ASSERT_TRUE(std::isnan(grad)) << at;
+  }
+}
+
+// A logit of minus infinity has the probability zero.
+TEST_P(CrossEntropyTest, MaskedLogitsWeighNothing) {
+  CrossEntropyArgs args = make(1, 333);
+  std::vector<float> logits = download(args.logits);
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (i % 100 > 10 && static_cast<int32_t>(i) != targets_[0]) logits[i] = -INFINITY;
+  }
+  args.logits = upload(logits, {1, 333}, dtype());
+  const Expected expected = reference(args.logits, targets_);
+  cross_entropy(ctx_, args);
+  expect_reduction(download(args.losses), expected.losses, DType::fp32, 1, 4, "losses");
+  expect_grads(args.logits, expected.grads);
+}
+
+// In fp16 they are below the smallest number.
+class CrossEntropyWideRange : public CrossEntropyTest {};
+TEST_P(CrossEntropyWideRange, GradientsOfSmallProbabilitiesKeepTheirDigits) {
+  const CrossEntropyArgs args = make(7, 133, 30);
+  const Expected expected = reference(args.logits, targets_);
+  cross_entropy(ctx_, args);
+  std::vector<float> actual = download(args.logits), others = expected.grads;
+  for (size_t r = 0; r < targets_.size(); ++r) {
+    if (targets_[r] == kIgnoredTarget) continue;
+    const size_t cancels = r * 133 + static_cast<size_t>(targets_[r]);  // p - 1
+    actual[cancels] = others[cancels] = 0;
+  }
+  // A difference of 60 is rounded by 2^-19, which is 16 ulp of its exponential.
+  expect_within_ulps(actual, others, dtype(), dtype() == DType::fp32 ? 20 : 1, "gradient");
+}
+
+TEST_P(CrossEntropyTest, LargeLogitsNeitherOverflowNorVanish) {
+  const CrossEntropyArgs args = make(11, 65, 3e4f);
+  const Expected expected = reference(args.logits, targets_);
+  cross_entropy(ctx_, args);
+  expect_reduction(download(args.losses), expected.losses, DType::fp32, 1, 1, "losses");
+  expect_grads(args.logits, expected.grads);
+}
+
+// Sums that began with 0 as the largest logit would vanish.
+TEST_P(CrossEntropyTest, LogitsFarBelowZero) {
+  for (const int64_t size : {64, 1024, 9000}) {
+    CrossEntropyArgs args = make(5, size);
+    std::vector<float> logits = download(args.logits);
+    for (float& logit : logits) logit -= 200;
+    args.logits = upload(logits, {5, size}, dtype());
+    const Expected expected = reference(args.logits, targets_);
+    cross_entropy(ctx_, args);
+    expect_reduction(download(args.losses), expected.losses, DType::fp32, 200, 4, "losses");
+    expect_grads(args.logits, expected.grads);
+  }
+}
+
+TEST_P(CrossEntropyTest, IgnoredRowsDoNotEvenReadTheirLogits) {
+  const TensorView logits = upload(std::vector<float>(2 * 19, NAN), {2, 19}, dtype());
+  const TensorView losses = tensor({2}, DType::fp32);
+  cross_entropy(ctx_, {.logits = logits, .targets = upload(std::vector<int32_t>(2, kIgnoredTarget)), .losses = losses});
+  expect_same_bits(download(losses), std::vector<float>(2), "losses");
+  expect_same_bits(download(logits), std::vector<float>(2 * 19), "gradient");
+}
+
+TEST_P(CrossEntropyTest, WithoutGradientTheLogitsStay) {
+  CrossEntropyArgs args = make(11, 65);
+  const std::vector<float> logits = download(args.logits);
+  args.write_grad = false;
+  cross_entropy(ctx_, args);
+  expect_same_bits(download(args.logits), logits, "logits");
+  const std::vector<float> losses = download(args.losses);
+  args.write_grad = true;
+  cross_entropy(ctx_, args);
+  expect_same_bits(download(args.losses), losses, "losses");
+}
+
+// Wherever it is, the loss must show it, or a broken step would pass for a good one.
+TEST_P(CrossEntropyTest, NanAndInfinityReachTheLoss) {
+  for (float bad : {NAN, INFINITY}) {
+    for (int64_t at : {0, 17, 33, 36}) {
+      CrossEntropyArgs args = make(1, 37);
+      std::vector<float> logits = download(args.logits);
+      logits[static_cast<size_t>(at)] = bad;
+      args.logits = upload(logits, {1, 37}, dtype());
+      cross_entropy(ctx_, args);
+      EXPECT_FALSE(std::isfinite(download(args.losses)[0])) << bad << " at " << at;
+      for (float grad : download(args.logits)) EXPECT_TRUE(std::isnan(grad)) << bad << " at " << at;
+    }
+  }
+}
+
+TEST_P(CrossEntropyTest, BitsDoNotDependOnThreads) {
+  for (auto [rows, size] : {std::pair<int64_t, int64_t>{67, 1031}, {5, 120001}}) {
+    std::vector<float> grads, losses;
+    for (int threads : {1, 2, 3, 7}) {
+      const ArenaScope scope(ctx_.persistent);
+      use_threads(threads);
+      const CrossEntropyArgs args = make(rows, size);
+      cross_entropy(ctx_, args);
+      if (threads == 1) {
+        grads = download(args.logits);
+        losses = download(args.losses);
+      }
+      expect_same_bits(download(args.logits), grads, "gradient");
+      expect_same_bits(download(args.losses), losses, "losses");
+    }
+  }
+}
+
+TEST_P(CrossEntropyTest, OnPaperNothingRuns) {
+  ExecContext paper;
+  paper.dry = true;
+  const TensorView targets(nullptr, DType::int32, {4}), losses(nullptr, DType::fp32, {4});
+  cross_entropy(paper, {.logits = TensorView(nullptr, dtype(), {4, 9}), .targets = targets, .losses = losses});
+  add_loss_sum(paper, losses);
+  EXPECT_EQ(paper.scratch.high_water(), 0u);
+}
+
+class CrossEntropyFp32 : public CrossEntropyTest {};
+
+TEST_P(CrossEntropyFp32, CentralDifferences) {
+  scalars().loss_scale = 1;
+  scalars().inv_targets = 1;
+  CrossEntropyArgs args = make(7, 19, 2), with_grad = args;
+  args.write_grad = false;
+  with_grad.logits = upload(download(args.logits), args.logits.shape, DType::fp32);
+  cross_entropy(ctx_, with_grad);
+  const GradientCheck check{
+      .forward = [&] { cross_entropy(ctx_, args); }, .output = args.losses, .doutput = std::vector<float>(7, 1.0f)};
+  expect_gradient(check, args.logits, download(with_grad.logits), "logits");
+}
+
+// In row order on the CPU; a GPU has an order of its own.
+TEST_P(CrossEntropyFp32, LossSumIsDoubleAndInRowOrder) {
+  const std::vector<float> losses = random_values(3001, 1, 9);
+  double expected = scalars().loss_sum = 0.1;
+  for (float loss : losses) expected += double(loss);
+  add_loss_sum(ctx_, upload(std::span(losses).first(400), {400}, DType::fp32));
+  add_loss_sum(ctx_, upload(std::span(losses).subspan(400), {2601}, DType::fp32));
+  if (on_gpu())
+    EXPECT_NEAR(scalars().loss_sum, expected, 1e-9);
+  else
+    EXPECT_EQ(scalars().loss_sum, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, CrossEntropyFp32, testing::ValuesIn(fp32_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, CrossEntropyWideRange, testing::ValuesIn(cases_without(DType::fp16)), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, CrossEntropyTest, testing::ValuesIn(all_cases()), case_name);
+
+}  // namespace
+}  // namespace gradmill::test
