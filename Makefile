@@ -8,6 +8,8 @@ HAS_NVCC = $(shell command -v nvcc)
 HAS_GPU  = $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes || { test -e /dev/nvidia0 && echo yes; })
 CUDA    ?= $(if $(HAS_NVCC),$(if $(HAS_GPU),on,off),off)
 WITH_CUDA = $(if $(filter release,$(PRESET)),-DGRADMILL_CUDA=$(CUDA))
+# WERROR=on makes warnings errors, as in CI. By default a newer compiler's warnings do not break a build.
+WITH_WERROR = $(if $(WERROR),-DGRADMILL_WERROR=$(WERROR))
 
 .PHONY: all setup configure build train test test-slow test-gpu test-paper test-paper-all on-paper sanitize sanitize-gpu bench bench-gpu dist clean
 
@@ -17,7 +19,7 @@ setup:
 	@tools/setup.sh
 
 configure: setup
-	@cmake --preset $(PRESET) $(WITH_CUDA) --log-level=WARNING >/dev/null
+	@cmake --preset $(PRESET) $(WITH_CUDA) $(WITH_WERROR) --log-level=WARNING >/dev/null
 
 build: configure
 	@cmake --build $(BUILD)
