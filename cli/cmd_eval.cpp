@@ -56,7 +56,7 @@ Run add_eval(CLI::App& app) {
   add_allow_older(app, *allow_older);
   return [=] {
     LoadedRun loaded(*run, *allow_older ? IfDamaged::use_older : IfDamaged::refuse);
-    if (!loaded.task().is_language()) return eval_labelled(loaded, *dataset, *as_json);
+    if (!loaded.task().predicts_tokens()) return eval_labelled(loaded, *dataset, *as_json);
     const Evaluation result = dataset->empty() ? loaded.evaluate_validation() : loaded.evaluate_text(*dataset);
     print_language(result, loaded);
     return 0;
@@ -95,7 +95,7 @@ Run add_generate(CLI::App& app) {
     StopSignal::install();
     LoadedRun loaded(options->run, options->allow_older ? IfDamaged::use_older : IfDamaged::refuse);
     const Tokenizer& tokenizer = *loaded.tokenizer().tokenizer;
-    if (!loaded.task().is_language()) {
+    if (!loaded.task().predicts_tokens()) {
       throw usage_error(fmt::format("'{}' answers with labels", options->run), "use 'gradmill predict'");
     }
     GenerateOptions generating = options->generate;

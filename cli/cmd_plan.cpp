@@ -5,9 +5,10 @@
 #include "commands.h"
 #include "config_args.h"
 #include "run/fit_plan.h"
-#include "run/run_data.h"
+#include "run/load_run_data.h"
 #include "run/run_model.h"
 #include "run/run_options.h"
+#include "session/session.h"
 
 namespace gradmill::cli {
 namespace {
@@ -16,8 +17,7 @@ namespace {
 CheckedData planned_data(const RunConfig& config, int64_t vocab) {
   constexpr int64_t kCharacters = 65;  // of tiny Shakespeare
   if (vocab == 0 && !config.data.path.empty()) return check_run_data(config);
-  return {
-      .vocab = vocab > 0 ? vocab : kCharacters, .task = task_without_data(config), .sizes = session_options(config)};
+  return {.vocab = vocab > 0 ? vocab : kCharacters, .task = task_without_data(config), .shape = batch_shape(config)};
 }
 
 // The sizes asked about are a GPU's, also where there is none.
@@ -56,9 +56,8 @@ Run add_plan(CLI::App& app) {
       return 0;
     }
     const CheckedData data = planned_data(config, *vocab);
-    const RunModel described = open_run_model(config, data.task, data.vocab);
-    const Transformer model(described.spec, described.plan);
-    fmt::print("{}", describe(Session::plan(model, data.sizes)));
+    const RunModel model = open_run_model(config, data.task, data.vocab);
+    fmt::print("{}", describe(Session::plan(*model.network, session_options(config, data.shape))));
     return 0;
   };
 }

@@ -39,7 +39,7 @@ Run add_predict(CLI::App& app) {
   add_allow_older(app, options->allow_older);
   return [options] {
     LoadedRun run(options->model, options->allow_older ? IfDamaged::use_older : IfDamaged::refuse);
-    if (run.task().is_language()) {
+    if (run.task().predicts_tokens()) {
       throw usage_error(fmt::format("'{}' is a language model", options->model), "use 'gradmill generate'");
     }
     RunConfig config = run.config();

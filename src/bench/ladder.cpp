@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "metrics/format.h"
+#include "run/run_model.h"
 #include "run/run_options.h"
 #include "bench/step_bench.h"
 
@@ -139,7 +140,7 @@ void measure(RungResult& result, const RunConfig& config, int64_t vocab, const R
              const LadderOptions& options) {
   SessionOptions session = session_options(config);
   rung.adjust(session);
-  result.failure = does_not_fit(Transformer(model_spec(config, vocab)), session);
+  result.failure = does_not_fit(*open_run_model(config, task_without_data(config), vocab).network, session);
   for (int64_t repeat = 0; repeat < options.repeats && result.ran(); ++repeat) {
     const StepBenchResult run = bench_steps(config, vocab, {.steps = options.steps, .adjust = rung.adjust});
     result.tokens_per_second.push_back(run.tokens_per_second);

@@ -60,8 +60,8 @@ std::vector<int32_t> random_tokens(int64_t vocab) {
 }
 
 // Sequences with labels in place of next tokens.
-void set_labels(StepBatch& batch, const RunTask& task) {
-  if (task.is_language()) return;
+void set_labels(StepBatch& batch, const Task& task) {
+  if (task.predicts_tokens()) return;
   batch.num_tokens = batch.num_targets;
   batch.num_targets = 0;
   for (MicroBatch& micro : batch.micro) {
@@ -75,7 +75,7 @@ void set_labels(StepBatch& batch, const RunTask& task) {
 // Submits steps one ahead of their results, as training does, and notes when each one ended.
 class StepTimer {
  public:
-  StepTimer(Session& session, TrainLoader& loader, const RunTask& task)
+  StepTimer(Session& session, TrainLoader& loader, const Task& task)
       : session_(session), loader_(loader), task_(task) {}
 
   void submit(int64_t step) {
@@ -101,7 +101,7 @@ class StepTimer {
  private:
   Session& session_;
   TrainLoader& loader_;
-  const RunTask& task_;
+  const Task& task_;
   std::vector<Runtime::Read> pending_;
   int64_t targets_ = 1;
 };
@@ -125,16 +125,15 @@ std::vector<std::string> bench_case_names() {
 
 StepBenchResult bench_steps(const RunConfig& config, int64_t vocab, const StepBenchOptions& bench) {
   const int64_t steps = bench.steps;
-  const RunTask task = task_without_data(config);
-  const RunModel described = open_run_model(config, task, vocab);
-  const std::vector<int32_t> tokens = random_tokens(described.spec.vocab);
+  const Task task = task_without_data(config);
+  const RunModel model = open_run_model(config, task, vocab);
+  const std::vector<int32_t> tokens = random_tokens(model.spec().vocab);
   StepBenchResult result;
   SessionOptions options = session_options(config);
   options.note = [&](const std::string& line) { result.notes.push_back(line); };
   bench.adjust(options);
   result.ledger = Ledger(bench.by_shape);
-  const Transformer model(described.spec, described.plan);
-  Session session(model, options);
+  Session session(*model.network, options);
   LoaderOptions loading = loader_options(config);
   if (options.device.kind == DeviceKind::cpu) loading.num_threads = 0;
   TrainLoader loader(tokens, loading);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_text.h"
 #include "checkpoint/safetensors_writer.h"
 #include "files/file_ops.h"
 
@@ -18,11 +19,6 @@ namespace gradmill {
 struct CheckpointFile {
   std::string name;  // "model.safetensors"
   std::vector<NamedTensor> tensors;
-};
-
-struct CheckpointText {
-  std::string name;  // "config.json"
-  std::string content;
 };
 
 struct CheckpointWrite {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "config/field.h"
+#include "config/task_kind.h"
 
 namespace gradmill {
 
@@ -47,7 +48,7 @@ struct DataConfig {
         "completion, Alpaca, ShareGPT; the chat template is the tokenizer's); a text of which an encoder learns hidden "
         "tokens (mask); a text or a pair of them with a class, or with a number. The last two bring their own defaults "
         "(see 'gradmill config show task=classify')",
-        one_of({"text", "instruct", "mask", "classify", "regress"}));
+        one_of({kTaskNames.begin(), kTaskNames.end()}));
     field("column", &column, "the column or field that holds the text", anything());
     field("eos", &eos, "the token that ends a document: auto (the tokenizer's own), none, or its name", anything());
     field("mask_probability", &mask_probability,
@@ -91,8 +92,8 @@ struct DataConfig {
           between(0, 1024).or_word("auto", kAutoWorkers).or_unset("the training thread does it"));
   }
 
-  bool is_labelled() const { return task == "classify" || task == "regress"; }
-  bool is_masked() const { return task == "mask"; }
+  // Settings that were checked name a task that there is.
+  TaskKind kind() const { return find_task_kind(task).value_or(TaskKind::text); }
 };
 
 // Other wordings of training examples. Rates are shares of words or tokens.

@@ -65,7 +65,7 @@ class Loader {
     std::vector<Override> groups;
     const AdapterSettings& adapter = loaded_.config.adapter;
     if (adapter.on()) groups.push_back({"adapter", adapter.path.empty() ? adapter.kind : "folder"});
-    if (loaded_.config.data.is_labelled()) groups.push_back({"task", loaded_.config.data.task});
+    if (is_labelled(loaded_.config.data.kind())) groups.push_back({"task", loaded_.config.data.task});
     return groups;
   }
 

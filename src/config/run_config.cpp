@@ -27,19 +27,20 @@ bool is_one_of(const std::string& name, std::initializer_list<std::string_view> 
 }
 
 void check_metric(const RunConfig& config, const Require& require) {
-  const std::string &task = config.data.task, &metric = config.eval.metric;
+  const TaskKind task = config.data.kind();
+  const std::string& metric = config.eval.metric;
   const bool fits = is_one_of(metric, {"auto", "loss"}) ||
-                    (task == "classify" && is_one_of(metric, {"accuracy", "f1", "macro_f1", "mcc", "auroc"})) ||
-                    (task == "regress" && is_one_of(metric, {"pearson", "spearman", "mse"}));
+                    (task == TaskKind::classify && is_one_of(metric, {"accuracy", "f1", "macro_f1", "mcc", "auroc"})) ||
+                    (task == TaskKind::regress && is_one_of(metric, {"pearson", "spearman", "mse"}));
   require(fits, {"eval.metric", "data.task"},
           "texts have a loss, classes also accuracy, f1, macro_f1, mcc and auroc, numbers pearson, spearman and mse");
-  require(task == "classify" || config.eval.threshold == "none", {"eval.threshold", "data.task"},
+  require(task == TaskKind::classify || config.eval.threshold == "none", {"eval.threshold", "data.task"},
           "only answers out of two classes have a threshold");
 }
 
 void check_labelled(const RunConfig& config, const Require& require) {
   const DataConfig &data = config.data, defaults;
-  const bool labelled = data.is_labelled();
+  const bool labelled = is_labelled(data.kind());
   for (const auto& [key, changed] : Changes{{"data.first_column", !data.first_column.empty()},
                                             {"data.second_column", !data.second_column.empty()},
                                             {"data.label_column", !data.label_column.empty()},
@@ -49,7 +50,7 @@ void check_labelled(const RunConfig& config, const Require& require) {
                                             {"training.micro_tokens", config.training.micro_tokens != 0}}) {
     require(labelled || !changed, {key, "data.task"}, "it is for data.task=classify or regress");
   }
-  const bool classes = data.task == "classify";
+  const bool classes = data.kind() == TaskKind::classify;
   require(classes || data.labels.empty(), {"data.labels", "data.task"}, "only classes have names");
   require(classes || data.class_weights.empty(), {"data.class_weights", "data.task"}, "only classes have weights");
   const AugmentConfig& augment = config.augment;
@@ -92,10 +93,11 @@ void check_model(const RunConfig& config, const Require& require) {
   require(from_file || model.init == "file", {"model.init", "model.path"}, "a model without a path is random anyway");
   require(!from_file || !config.data.path.empty(), {"model.path", "data.path"},
           "its tokens are not characters: name the data with data.path");
-  const bool for_encoders = config.data.is_labelled() || config.data.is_masked();
+  const bool masked = config.data.kind() == TaskKind::mask;
+  const bool for_encoders = is_labelled(config.data.kind()) || masked;
   require(model.style != "bert" || for_encoders, {"model.style", "data.task"},
           "an encoder learns from labelled data or hidden tokens: use data.task=classify, regress or mask");
-  require(!config.data.is_masked() || from_file || model.style == "bert", {"data.task", "model.style"},
+  require(!masked || from_file || model.style == "bert", {"data.task", "model.style"},
           "hidden tokens are for encoders: use model.style=bert, or an encoder as model.path");
   const AdapterSettings& adapter = config.adapter;
   require(!adapter.on() || from_file, {"adapter.kind", "model.path"}, "adapters belong to a model from a file");
@@ -137,13 +139,14 @@ void check_data(const RunConfig& config, const Require& require) {
   require(data.dataset == defaults.dataset, {"data.path", "data.dataset"}, "one of them says what the run learns from");
   require(data.max_chars == 0, {"data.path", "data.max_chars"}, "it is for characters of a data.dataset");
   require(!data.download, {"data.path", "data.download"}, "only a data.dataset can be fetched");
-  require(data.task != "instruct" || data.column == defaults.column, {"data.task", "data.column"},
+  const bool instruct = data.kind() == TaskKind::instruct, masked = data.kind() == TaskKind::mask;
+  require(!instruct || data.column == defaults.column, {"data.task", "data.column"},
           "the fields of instructions have names of their own");
-  require(data.task != "instruct" || data.eos == defaults.eos, {"data.task", "data.eos"},
+  require(!instruct || data.eos == defaults.eos, {"data.task", "data.eos"},
           "how an answer ends is said by the tokenizer's files");
-  require(data.is_masked() || data.mask_probability == defaults.mask_probability,
-          {"data.mask_probability", "data.task"}, "it is for data.task=mask");
-  require(!data.is_masked() || data.eos == defaults.eos, {"data.task", "data.eos"},
+  require(masked || data.mask_probability == defaults.mask_probability, {"data.mask_probability", "data.task"},
+          "it is for data.task=mask");
+  require(!masked || data.eos == defaults.eos, {"data.task", "data.eos"},
           "what stands around a text is said by the tokenizer's files");
   if (!data.streaming) return;
   require(!data.validation_path.empty(), {"data.streaming", "data.validation_path"},

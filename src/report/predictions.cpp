@@ -44,11 +44,11 @@ std::string class_csv(const LabelMap& labels, std::span<const float> probabiliti
 
 }  // namespace
 
-std::string prediction_lines(const TaskAnswers& answers, const RunTask& task, std::optional<double> threshold,
+std::string prediction_lines(const TaskAnswers& answers, const Task& task, std::optional<double> threshold,
                              PredictionFormat format) {
   const bool csv = format == PredictionFormat::csv;
   std::string text;
-  if (task.kind == RunTask::Kind::numbers) {
+  if (task.predicts_numbers()) {
     if (csv) text = "value\n";
     for (const float value : answers.logits) {
       text += csv ? number(value) + "\n" : fmt::format("{{\"value\": {}}}\n", number(value));
@@ -81,14 +81,14 @@ LabelledSet read_unlabelled(const std::string& paths, const RunConfig& config) {
   return read_labelled(list_sources(split_paths(paths)), options);
 }
 
-LabelledSet read_for_evaluation(const std::string& paths, const RunConfig& config, const RunTask& task) {
+LabelledSet read_for_evaluation(const std::string& paths, const RunConfig& config, const Task& task) {
   LabelledOptions options = labelled_options(config.data);
   options.columns.group.clear();
-  if (task.kind == RunTask::Kind::classes) options.labels = task.labels;
+  if (task.predicts_classes()) options.labels = task.labels;
   return read_labelled(list_sources(split_paths(paths)), options);
 }
 
-std::string describe_scores(const TaskScores& scores, const RunTask& task) {
+std::string describe_scores(const TaskScores& scores, const Task& task) {
   std::string text = fmt::format("loss {:.6f}\n", scores.loss);
   if (!scores.report) {
     for (const auto& [name, value] : scores.values) text += fmt::format("{} {:.6f}\n", name, value);

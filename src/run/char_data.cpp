@@ -11,7 +11,7 @@
 namespace gradmill {
 
 CharData::CharData(const RunConfig& config, const RunDataOptions& options)
-    : RunData({}, {}), loading_(loader_options(config)), eval_seqs_(session_options(config).eval_seqs) {
+    : RunData({}, {}), loading_(loader_options(config)), eval_seqs_(batch_shape(config).eval_seqs) {
   const Corpus corpus = load_corpus(corpus_options(config));
   name_ = corpus.name;
   origin_ = corpus.origin;

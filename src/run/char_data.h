@@ -19,6 +19,7 @@ class CharData final : public RunData {
   int64_t steps_per_epoch() const override;
   std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const override;
   void visit_validation(int64_t max_tokens, const UseBatch& use) override;
+  Task task() const override { return {}; }
   // A line break, or whatever the text starts with.
   std::vector<TokenId> prompt() const override;
 

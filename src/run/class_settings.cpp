@@ -72,15 +72,15 @@ std::vector<float> class_weights(const std::string& setting, const LabelledSet& 
 }
 
 void check_label_kind(const DataConfig& config, const LabelledSet& set) {
-  if (config.task == "classify" && set.regression) {
+  if (config.kind() == TaskKind::classify && set.regression) {
     throw data_error(fmt::format("the labels in '{}' are numbers that are not whole", set.columns.label),
                      "use data.task=regress, or another data.label_column");
   }
-  if (config.task == "classify" && set.labels.size() < 2) {
+  if (config.kind() == TaskKind::classify && set.labels.size() < 2) {
     throw data_error(fmt::format("the data has {} class only", set.labels.size()),
                      "name all classes with data.labels, or use other data");
   }
-  if (config.task == "regress" && !set.regression) {
+  if (config.kind() == TaskKind::regress && !set.regression) {
     throw data_error(fmt::format("the labels in '{}' are not numbers", set.columns.label),
                      "use data.task=classify, or another data.label_column");
   }

@@ -53,27 +53,27 @@ IfDamaged if_damaged(const ExportRequest& request) {
 Origin open_adapted(const ExportRequest& request, fs::path folder = {}) {
   Origin origin;
   origin.adapted = std::make_unique<LoadedRun>(request.from, LoadedRun::Precision::exact, if_damaged(request));
-  const RunModel& described = origin.adapted->described();
-  origin.config = *described.hf;
+  const RunModel& model = origin.adapted->run_model();
+  origin.config = *model.hf;
   if (folder.empty()) folder = origin.adapted->tokenizer().folder;
   origin.files = companion_files(folder, origin.config);
-  origin.tensors = std::make_unique<ParamSource>(origin.adapted->model(), described.family,
-                                                 fetch_merged(*origin.adapted), described.weights.get());
+  origin.tensors = std::make_unique<ParamSource>(origin.adapted->model(), model.family, fetch_merged(*origin.adapted),
+                                                 model.weights.get());
   return origin;
 }
 
 std::string export_adapters(const ExportRequest& request) {
   LoadedRun run(request.from, LoadedRun::Precision::exact, if_damaged(request));
-  const RunModel& described = run.described();
-  if (!described.adapter) {
+  const RunModel& model = run.run_model();
+  if (!model.adapters) {
     throw usage_error(fmt::format("'{}' has no adapters", request.from.string()), "use --format hf");
   }
   const Session::HostState state = run.session().host_state();
   FreshTarget target(real_file_ops(), request.to, FreshTarget::Kind::folder);
-  write_peft_folder(target.path(), *described.adapter, described.family, run.model(), state.masters);
+  write_peft_folder(target.path(), model.adapters->config, model.family, run.model(), state.masters);
   for (const CheckpointText& file : run.tokenizer().files) replace_file(target.path() / file.name, file.content);
   target.publish();
-  return fmt::format("adapters of {} in {}", described.hf->architecture, request.to.string());
+  return fmt::format("adapters of {} in {}", model.hf->architecture, request.to.string());
 }
 
 // Averages, where a run keeps them, are what it is judged by.

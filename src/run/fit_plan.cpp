@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "run/run_model.h"
+#include "run/run_options.h"
+#include "session/session.h"
 
 namespace gradmill {
 namespace {
@@ -37,10 +39,9 @@ std::string changes(const RunConfig& from, const RunConfig& to) {
   return text;
 }
 
-FitChoice choice(const RunConfig& from, const RunConfig& to, const Transformer& model, SessionOptions sizes) {
-  sizes.policy = SavePolicy::by_name(to.machine.save_policy);
-  const MemoryPlan plan = Session::plan(model, sizes);
-  const int64_t parts = (to.training.batch_size + sizes.train_seqs - 1) / sizes.train_seqs;
+FitChoice choice(const RunConfig& from, const RunConfig& to, const Transformer& model, const BatchShape& shape) {
+  const MemoryPlan plan = Session::plan(model, session_options(to, shape));
+  const int64_t parts = (to.training.batch_size + shape.train_seqs - 1) / shape.train_seqs;
   return {.settings = changes(from, to),
           .bytes = plan.total_bytes(),
           .step_seconds = double(parts) * plan.phase(Phase::train).ledger.total().seconds};
@@ -67,10 +68,10 @@ std::vector<FitChoice> fit_choices(const RunConfig& config, const std::function<
     const CheckedData data = look(changed);
     for (size_t narrowing = 0; narrowing < formats.size(); ++narrowing) {
       changed.model.load_in = formats[narrowing];
-      const Transformer model = open_run_model(changed, data.task, data.vocab).make();
+      const RunModel model = open_run_model(changed, data.task, data.vocab);
       for (const std::string& policy : policies) {
         changed.machine.save_policy = policy;
-        choices.push_back(choice(config, changed, model, data.sizes));
+        choices.push_back(choice(config, changed, *model.network, data.shape));
         choices.back().narrowing = static_cast<int>(narrowing);
       }
     }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "run/run_data.h"
+#include "run/load_run_data.h"
 
 namespace gradmill {
 

@@ -2,7 +2,6 @@
 #include "run/labelled_data.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -14,7 +13,6 @@
 #include "data/labelled/summary.h"
 #include "run/class_settings.h"
 #include "run/labelled_inference.h"
-#include "run/run_model.h"
 #include "run/run_options.h"
 
 namespace gradmill {
@@ -64,23 +62,8 @@ LabelledOptions labelled_options(const DataConfig& config) {
                       .second = config.second_column,
                       .label = config.label_column,
                       .group = config.group_column},
-          .label_kind = config.task == "regress" ? LabelKind::real : LabelKind::automatic,
+          .label_kind = config.kind() == TaskKind::regress ? LabelKind::real : LabelKind::automatic,
           .bad_records = config.bad_records == "skip" ? BadRecordPolicy::skip : BadRecordPolicy::error};
-}
-
-MicroBatch micro_batch_of(LabelledMicroBatch batch, bool regression) {
-  MicroBatch result{.tokens = std::move(batch.tokens),
-                    .targets = std::move(batch.classes),
-                    .positions = std::move(batch.positions),
-                    .cu_seqlens = std::move(batch.cu_seqlens),
-                    .token_types = std::move(batch.type_ids),
-                    .examples = std::move(batch.examples),
-                    .num_seqs = batch.num_seqs,
-                    .num_targets = batch.num_seqs,
-                    .token_base = batch.token_base};
-  if (!regression) return result;
-  for (size_t s = 0; s < batch.targets.size(); ++s) result.targets[s] = std::bit_cast<int32_t>(batch.targets[s]);
-  return result;
 }
 
 LabelledData::LabelledData(const RunConfig& config, const RunDataOptions& options)
@@ -110,10 +93,11 @@ void LabelledData::read(const RunConfig& config, const RunDataOptions& options) 
   };
   set_ = read_files(config.data.path);
   check_label_kind(config.data, set_);
-  if (config.data.task == "classify" && !reading.labels) {
-    const std::optional<LabelMap> known = labels_of_model(config);
+  if (config.data.kind() == TaskKind::classify && !reading.labels) {
+    const LabelMap* const known = options.labels_of_model;
     const auto names = set_.labels.names();
-    if (known && std::ranges::all_of(names, [&](const std::string& name) { return known->find(name).has_value(); })) {
+    if (known != nullptr &&
+        std::ranges::all_of(names, [&](const std::string& name) { return known->find(name).has_value(); })) {
       reading.labels = *known;
       set_ = read_files(config.data.path);
     }
@@ -167,8 +151,7 @@ void LabelledData::make_batches(const RunConfig& config, const Split& sides) {
 
   options.training = false;
   options.order = ExampleOrder::sequential;
-  // A forward keeps nothing for a backward, so twice the batch fits.
-  options.batch_size = config.eval.batch_size > 0 ? config.eval.batch_size : 2 * options.micro_seqs;
+  options.batch_size = eval_batch_size(config, options.micro_seqs);
   options.micro_tokens = std::clamp(options.batch_size * options.micro_tokens / options.micro_seqs, longest_,
                                     options.batch_size * longest_);
   options.micro_seqs = options.batch_size;
@@ -208,19 +191,19 @@ void LabelledData::visit_validation(int64_t /*max_tokens*/, const UseBatch& use)
   }
 }
 
-RunTask LabelledData::task() const {
-  return {.kind = set_.regression ? RunTask::Kind::numbers : RunTask::Kind::classes, .labels = set_.labels};
+Task LabelledData::task() const {
+  return {.kind = set_.regression ? TaskKind::regress : TaskKind::classify, .labels = set_.labels};
 }
 
-void LabelledData::set_sizes(SessionOptions& options) const {
+BatchShape LabelledData::shape(const BatchShape& /*configured*/) const {
   const LabelledCapacity training = training_->capacity(), validation = validation_->capacity();
-  options.context = longest_;
-  options.seqs_per_row = 1;
-  options.train_seqs = training.max_seqs;
-  options.train_tokens = training.num_tokens;
-  options.eval_seqs = validation.max_seqs;
-  options.eval_tokens = validation.num_tokens;
-  options.class_weights = class_weights_;
+  return {.train_seqs = training.max_seqs,
+          .eval_seqs = validation.max_seqs,
+          .seqs_per_row = 1,
+          .context = longest_,
+          .train_tokens = training.num_tokens,
+          .eval_tokens = validation.num_tokens,
+          .class_weights = class_weights_};
 }
 
 }  // namespace gradmill

@@ -21,8 +21,8 @@ class LabelledData final : public RunData {
   // Always all of it.
   void visit_validation(int64_t max_tokens, const UseBatch& use) override;
   std::vector<TokenId> prompt() const override { return {}; }
-  RunTask task() const override;
-  void set_sizes(SessionOptions& options) const override;
+  Task task() const override;
+  BatchShape shape(const BatchShape& configured) const override;
 
   const EncodedSet& validation_set() const { return validation_encoded_ ? *validation_encoded_ : *encoded_; }
   const std::vector<int32_t>& validation_examples() const { return validation_examples_; }
@@ -43,8 +43,6 @@ class LabelledData final : public RunData {
   int64_t total_tokens_ = 0, longest_ = 0;
 };
 
-// A micro-batch as sessions read it.
-MicroBatch micro_batch_of(LabelledMicroBatch batch, bool regression);
 // How settings say that labelled files are read.
 LabelledOptions labelled_options(const DataConfig& config);
 // Tokens that nearly every choice of `seqs` sequences fits into, if they are of these lengths.

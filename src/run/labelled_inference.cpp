@@ -2,11 +2,11 @@
 #include "run/labelled_inference.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 
 #include "data/labelled/labelled_batches.h"
-#include "run/labelled_data.h"
 #include "run/run_options.h"
 
 namespace gradmill {
@@ -33,6 +33,21 @@ TaskAnswers in_order(TaskAnswers answers, const std::vector<int32_t>& examples) 
 
 }  // namespace
 
+MicroBatch micro_batch_of(LabelledMicroBatch batch, bool regression) {
+  MicroBatch result{.tokens = std::move(batch.tokens),
+                    .targets = std::move(batch.classes),
+                    .positions = std::move(batch.positions),
+                    .cu_seqlens = std::move(batch.cu_seqlens),
+                    .token_types = std::move(batch.type_ids),
+                    .examples = std::move(batch.examples),
+                    .num_seqs = batch.num_seqs,
+                    .num_targets = batch.num_seqs,
+                    .token_base = batch.token_base};
+  if (!regression) return result;
+  for (size_t s = 0; s < batch.targets.size(); ++s) result.targets[s] = std::bit_cast<int32_t>(batch.targets[s]);
+  return result;
+}
+
 Truncation truncation(const RunConfig& config) {
   using Strategy = Truncation::Strategy;
   const std::string& name = config.data.truncation;
@@ -54,14 +69,13 @@ std::vector<int32_t> all_examples(const EncodedSet& set) {
   return examples;
 }
 
-void set_inference_sizes(SessionOptions& options, int64_t context) {
-  options.context = context;
-  options.seqs_per_row = 1;
-  options.eval_seqs = kMostSeqs;
-  options.eval_tokens = std::max(context, std::min(kMostTokens, kMostSeqs * context));
+BatchShape inference_shape(int64_t context) {
+  return {.eval_seqs = kMostSeqs,
+          .context = context,
+          .eval_tokens = std::max(context, std::min(kMostTokens, kMostSeqs * context))};
 }
 
-TaskAnswers answer_examples(Session& session, const RunTask& task, const EncodedSet& set, std::vector<int32_t> examples,
+TaskAnswers answer_examples(Session& session, const Task& task, const EncodedSet& set, std::vector<int32_t> examples,
                             const std::function<bool()>& stop_requested) {
   const SessionOptions& sizes = session.options();
   // In the order of lengths, batches take few rows that nobody needs.
@@ -75,7 +89,7 @@ TaskAnswers answer_examples(Session& session, const RunTask& task, const Encoded
   const auto visit = [&](const RunData::UseBatch& use) {
     for (int64_t step = 0; step < batches.steps_per_epoch(); ++step) {
       for (LabelledMicroBatch& micro : batches.step(step).micro) {
-        if (!use(micro_batch_of(std::move(micro), task.kind == RunTask::Kind::numbers))) return;
+        if (!use(micro_batch_of(std::move(micro), task.predicts_numbers()))) return;
       }
     }
   };

@@ -4,7 +4,9 @@
 
 #include <vector>
 
+#include "data/batch.h"
 #include "data/labelled/encoded_set.h"
+#include "data/labelled/labelled_batch.h"
 #include "run/run_tokenizer.h"
 #include "run/task_evaluation.h"
 
@@ -16,11 +18,14 @@ Truncation truncation(const RunConfig& config);
 EncodedSet encode_set(const LabelledSet& set, const RunTokenizer& tokenizer, const RunConfig& config);
 std::vector<int32_t> all_examples(const EncodedSet& set);
 
-// Sizes of a session that only answers, with sequences of up to `context` tokens.
-void set_inference_sizes(SessionOptions& options, int64_t context);
-// The answers come in the order of `examples`. The session has the sizes above.
+// A micro-batch as sessions read it.
+MicroBatch micro_batch_of(LabelledMicroBatch batch, bool regression);
+
+// The batches of a session that only answers, with sequences of up to `context` tokens.
+BatchShape inference_shape(int64_t context);
+// The answers come in the order of `examples`. The session has the shape above.
 TaskAnswers answer_examples(
-    Session& session, const RunTask& task, const EncodedSet& set, std::vector<int32_t> examples,
+    Session& session, const Task& task, const EncodedSet& set, std::vector<int32_t> examples,
     const std::function<bool()>& stop_requested = [] { return false; });
 
 }  // namespace gradmill

@@ -10,12 +10,13 @@
 #include "data/characters/char_vocab.h"
 #include "data/characters/corpus.h"
 #include "tokenizer/token_bytes.h"
+#include "run/first_weights.h"
 #include "run/labelled_data.h"
+#include "run/load_run_data.h"
 #include "run/masked_data.h"
 #include "run/model_folder.h"
 #include "run/packed_validation.h"
 #include "run/run_folder.h"
-#include "run/run_model.h"
 #include "run/run_options.h"
 
 namespace gradmill {
@@ -39,22 +40,16 @@ RunConfig config_of_model(const std::filesystem::path& path) {
   config.model.path = path.string();
   const HfConfig hf = open_model_config(path);
   const bool classifier = hf.spec.head == HeadKind::classifier;
-  if (classifier) config.data.task = hf.spec.labels == 1 ? "regress" : "classify";
-  if (hf.spec.head == HeadKind::masked_lm) config.data.task = "mask";
+  if (classifier) config.data.task = name_of(hf.spec.labels == 1 ? TaskKind::regress : TaskKind::classify);
+  if (hf.spec.head == HeadKind::masked_lm) config.data.task = name_of(TaskKind::mask);
   config.model.context = std::min(hf.spec.max_positions, classifier ? kLabelledRows : kRows);
   config.training.batch_size = 1;
   return config;
 }
 
-RunTask task_of(std::vector<std::string> labels) {
-  if (labels.size() == 1) return {.kind = RunTask::Kind::numbers};
-  return {.kind = RunTask::Kind::classes, .labels = LabelMap(std::move(labels))};
-}
-
-RunTask task_of_model(const RunConfig& config) {
-  if (config.data.is_masked()) return {.kind = RunTask::Kind::masked};
-  if (!config.data.is_labelled()) return {};
-  return task_of(open_model_config(config.model.path).labels);
+Task task_of_model(const RunConfig& config) {
+  if (!is_labelled(config.data.kind())) return task_without_data(config);
+  return task_of_labels(open_model_config(config.model.path).labels);
 }
 
 // For exports: nothing is rounded.
@@ -99,13 +94,6 @@ bool has_tokenizer(const std::filesystem::path& folder) {
   return false;
 }
 
-RunTask task_of(const TrainState& state) {
-  if (state.task.empty()) return {};
-  if (state.task == "mask") return {.kind = RunTask::Kind::masked};
-  return {.kind = state.task == "regress" ? RunTask::Kind::numbers : RunTask::Kind::classes,
-          .labels = LabelMap(state.labels)};
-}
-
 }  // namespace
 
 Checkpoint open_checkpoint(const std::filesystem::path& path, IfDamaged if_damaged) {
@@ -140,22 +128,23 @@ LoadedRun::LoadedRun(const std::filesystem::path& path, Precision precision, IfD
 
 // Nothing trains here, so nothing is dropped, and weights need no masters, in whatever type they are computed with.
 void LoadedRun::make_session(Precision precision) {
-  AdapterPlan plan = described_.plan;
+  AdapterPlan plan = run_model_.network->params().plan();
   plan.dropout = 0;
-  if (!described_.adapter && precision == Precision::as_trained) plan.freezes_base = true;
-  model_ = std::make_unique<Transformer>(described_.spec, plan);
-  SessionOptions options = session_options(config_);
+  if (!run_model_.adapters && precision == Precision::as_trained) plan.freezes_base = true;
+  model_ = std::make_unique<Transformer>(run_model_.spec(), plan);
+  const bool labelled = !task_.predicts_tokens();
+  SessionOptions options =
+      session_options(config_, labelled ? inference_shape(config_.model.context) : batch_shape(config_));
   options.inference = true;
-  if (!task_.is_language()) set_inference_sizes(options, config_.model.context);
   session_ = std::make_unique<Session>(*model_, options);
-  load_first_weights(described_, *model_, *session_, [](const std::string&) {});
+  load_first_weights(run_model_, *model_, *session_, [](const std::string&) {});
 }
 
 void LoadedRun::open_model(const std::filesystem::path& path) {
   config_ = config_of_model(path);
   tokenizer_ = open_run_tokenizer(path.string());
   task_ = task_of_model(config_);
-  described_ = open_run_model(config_, task_, tokenizer_.tokenizer->vocab_size());
+  run_model_ = open_run_model(config_, task_, tokenizer_.tokenizer->vocab_size());
   make_session(Precision::as_trained);
 }
 
@@ -168,11 +157,11 @@ void LoadedRun::open_adapters(const std::filesystem::path& path, Precision preci
   if (precision == Precision::exact) make_exact(config_);
   tokenizer_ = open_run_tokenizer((has_tokenizer(path) ? path : base).string());
   if (adapter.task_type == "SEQ_CLS") {
-    task_ = task_of(labels_of_adapters(path, open_model_config(base).labels));
-    config_.data.task = task_.kind == RunTask::Kind::numbers ? "regress" : "classify";
+    task_ = task_of_labels(labels_of_adapters(path, open_model_config(base).labels));
+    config_.data.task = task_.name();
     config_.model.context = std::min(config_.model.context, kLabelledRows);
   }
-  described_ = open_run_model(config_, task_, tokenizer_.tokenizer->vocab_size());
+  run_model_ = open_run_model(config_, task_, tokenizer_.tokenizer->vocab_size());
   make_session(precision);
 }
 
@@ -182,11 +171,11 @@ void LoadedRun::open_run(const std::filesystem::path& path, Precision precision,
   const Checkpoint checkpoint = open_checkpoint(path, if_damaged);
   state_ = state_from_json(checkpoint.state_json());
   tokenizer_ = read_tokenizer(checkpoint, state_, config_);
-  task_ = task_of(state_);
-  described_ = open_saved_model(config_, task_, tokenizer_.tokenizer->vocab_size(), checkpoint);
-  check_same_base(state_, described_);
+  task_ = task_by_name(state_.task, state_.labels);
+  run_model_ = open_saved_model(config_, task_, tokenizer_.tokenizer->vocab_size(), checkpoint);
+  check_same_base(state_, run_model_);
   make_session(precision);
-  load_inference(checkpoint, *model_, described_, *session_);
+  load_inference(checkpoint, *model_, run_model_, *session_);
 }
 
 Evaluation LoadedRun::evaluate_batches(const VisitBatches& batches) {
@@ -198,7 +187,7 @@ Evaluation LoadedRun::evaluate_batches(const VisitBatches& batches) {
       return use(batch);
     });
   });
-  result.bytes = task_.is_masked() ? 0 : bytes;  // hidden tokens do not stand for the text
+  result.bytes = task_.predicts_hidden_tokens() ? 0 : bytes;  // hidden tokens do not stand for the text
   return result;
 }
 
@@ -218,7 +207,7 @@ TaskAnswers LoadedRun::answer_set(const LabelledSet& set) {
 }
 
 Evaluation LoadedRun::evaluate_text(const std::string& dataset) {
-  const int64_t eval_seqs = session_options(config_).eval_seqs;
+  const int64_t eval_seqs = batch_shape(config_).eval_seqs;
   if (tokenizer_.is_chars()) {
     const std::vector<TokenId> tokens =
         CharVocab::from_text(tokenizer_.characters).encode(load_corpus({.dataset = dataset}).text);
@@ -228,7 +217,8 @@ Evaluation LoadedRun::evaluate_text(const std::string& dataset) {
   }
   const TokenSource source(config_, tokenizer_);
   PackedValidation data(source.shards(dataset, {}).shards, pack_options(config_), eval_seqs);
-  if (!task_.is_masked()) return evaluate_batches([&](const RunData::UseBatch& use) { data.visit(0, use); });
+  if (!task_.predicts_hidden_tokens())
+    return evaluate_batches([&](const RunData::UseBatch& use) { data.visit(0, use); });
   const MaskRule rule = mask_rule(config_, tokenizer_);
   return evaluate_batches([&](const RunData::UseBatch& use) { data.visit(0, hiding(rule, use)); });
 }

@@ -39,7 +39,7 @@ class LoadedRun {
   // What ends a text, if anything does.
   std::optional<TokenId> end_of_text() const { return gradmill::end_of_text(tokenizer_, config_.data); }
   Session& session() { return *session_; }
-  const RunTask& task() const { return task_; }
+  const Task& task() const { return task_; }
   const RunConfig& config() const { return config_; }
   // Of two classes, where the run tuned one.
   std::optional<double> threshold() const { return state_.threshold; }
@@ -54,7 +54,7 @@ class LoadedRun {
   Evaluation evaluate_text(const std::string& dataset);
 
   const Transformer& model() const { return *model_; }
-  const RunModel& described() const { return described_; }
+  const RunModel& run_model() const { return run_model_; }
 
  private:
   void open_run(const std::filesystem::path& path, Precision precision, IfDamaged if_damaged);
@@ -66,8 +66,8 @@ class LoadedRun {
   RunConfig config_;
   TrainState state_;
   RunTokenizer tokenizer_;
-  RunTask task_;
-  RunModel described_;
+  Task task_;
+  RunModel run_model_;
   std::unique_ptr<Transformer> model_;
   std::unique_ptr<Session> session_;
 };

@@ -35,8 +35,8 @@ class MaskedData final : public RunData {
   std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const override;
   void visit_validation(int64_t max_tokens, const UseBatch& use) override;
   std::vector<TokenId> prompt() const override { return {}; }
-  RunTask task() const override { return {.kind = RunTask::Kind::masked}; }
-  void set_sizes(SessionOptions& options) const override { text_->set_sizes(options); }
+  Task task() const override { return {.kind = TaskKind::mask}; }
+  BatchShape shape(const BatchShape& configured) const override { return text_->shape(configured); }
 
  private:
   std::unique_ptr<RunData> text_;

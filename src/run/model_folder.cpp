@@ -32,7 +32,7 @@ void visit_tensors(const Transformer& model, HfFamily family, const TensorView& 
 // The weights that a checkpoint holds, into masters.
 void load_masters(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described,
                   const TensorView& masters) {
-  if (described.adapter) {
+  if (described.adapters) {
     load_adapter_tensors(checkpoint.tensors(kAdapterFile), described.family, model, masters);
   } else {
     load_model_tensors(checkpoint.tensors(kModelFile), model, described.family, masters);
@@ -118,11 +118,10 @@ std::string classifier_of(const std::string& architecture) {
   return architecture;
 }
 
-void add_labels(nlohmann::json& json, const RunTask& task) {
+void add_labels(nlohmann::json& json, const Task& task) {
   json["architectures"] = {classifier_of(json["architectures"][0])};
-  json["problem_type"] = task.kind == RunTask::Kind::numbers ? "regression" : "single_label_classification";
-  const bool named = task.kind == RunTask::Kind::classes;
-  const LabelMap labels = named ? task.labels : LabelMap({"LABEL_0"});
+  json["problem_type"] = task.problem_type();
+  const LabelMap labels(task.output_names());
   json["id2label"] = nlohmann::json::parse(labels.id2label_json());
   json["label2id"] = nlohmann::json::parse(labels.label2id_json());
 }
@@ -152,16 +151,16 @@ void load_model_tensors(const SafeTensors& file, const Transformer& model, HfFam
 }
 
 CheckpointFile weights_file(const RunModel& described, const Transformer& model, const TensorView& masters) {
-  if (described.adapter) return {kAdapterFile, adapter_tensors(described.family, model, masters)};
+  if (described.adapters) return {kAdapterFile, adapter_tensors(described.family, model, masters)};
   return {kModelFile, model_tensors(model, described.family, masters)};
 }
 
 std::string adapter_json(const RunModel& described) {
-  return adapter_config_json(*described.adapter, described.family == HfFamily::gpt2);
+  return adapter_config_json(described.adapters->config, described.family == HfFamily::gpt2);
 }
 
 void check_same_base(const TrainState& saved, const RunModel& described) {
-  if (saved.base_hash == described.base_hash) return;
+  if (saved.base_hash == described.base_hash()) return;
   throw data_error("these adapters were trained beside other weights than those that model.path has now",
                    "name the folder or file that the run was started with as model.path");
 }
@@ -195,7 +194,7 @@ TensorView find_averages(const Checkpoint& checkpoint, const Transformer& traine
 
 void load_inference(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described,
                     Session& session) {
-  if (model.params().flat_size() == 0) return load_frozen(checkpoint, described.make(), described.family, session);
+  if (model.params().flat_size() == 0) return load_frozen(checkpoint, *described.network, described.family, session);
   const Session::HostState state = session.host_state(false);
   const TensorView averages = find_averages(checkpoint, model);
   if (averages.defined()) {
@@ -206,7 +205,7 @@ void load_inference(const Checkpoint& checkpoint, const Transformer& model, cons
   session.restore(state, {});
 }
 
-std::string model_config_json(const TransformerSpec& described, std::optional<int32_t> eos, const RunTask& task) {
+std::string model_config_json(const TransformerSpec& described, std::optional<int32_t> eos, const Task& task) {
   TransformerSpec spec = described;
   spec.complete();
   const HfFamily family = family_of(spec);
@@ -219,8 +218,8 @@ std::string model_config_json(const TransformerSpec& described, std::optional<in
   json["tie_word_embeddings"] = spec.tied;
   json["initializer_range"] = spec.init_std;
   json["dtype"] = json["torch_dtype"] = "float32";
-  if (!task.is_language()) add_labels(json, task);
-  if (task.is_masked()) json["architectures"] = {"BertForMaskedLM"};
+  if (!task.predicts_tokens()) add_labels(json, task);
+  if (task.predicts_hidden_tokens()) json["architectures"] = {"BertForMaskedLM"};
   return json.dump(2) + "\n";
 }
 

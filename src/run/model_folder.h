@@ -47,6 +47,6 @@ inline Session::Progress progress_of(const TrainState& state) {
 }
 // `eos` is the token that ends a text; transformers would otherwise assume its own.
 std::string model_config_json(const TransformerSpec& spec, std::optional<int32_t> eos = std::nullopt,
-                              const RunTask& task = {});
+                              const Task& task = {});
 
 }  // namespace gradmill

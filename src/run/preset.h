@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "config/loader.h"
-#include "run/run_data.h"
+#include "run/load_run_data.h"
 
 namespace gradmill {
 

@@ -61,9 +61,9 @@ AdapterConfig kept_config(const RunConfig& config, const std::string& task_type)
   return adapter;
 }
 
-AdapterConfig adapter_config(const RunConfig& config, const RunTask& task) {
+AdapterConfig adapter_config(const RunConfig& config, const Task& task) {
   const AdapterSettings& settings = config.adapter;
-  const std::string task_type = task.is_masked() ? "" : task.is_language() ? "CAUSAL_LM" : "SEQ_CLS";
+  const std::string task_type = task.peft_type();
   if (!settings.path.empty()) return kept_config(config, task_type);
   AdapterConfig adapter{.task_type = task_type,
                         .base_model = config.model.path,
@@ -85,9 +85,8 @@ AdapterConfig adapter_config(const RunConfig& config, const RunTask& task) {
 }
 
 // A pooler that the files do not have would stay random for good.
-void save_new_pooler(AdapterConfig& adapter, const RunModel& model, const Transformer& base) {
-  if (model.weights == nullptr) return;
-  const WeightMap map = map_weights(*model.weights, model.family, base, true);
+void save_new_pooler(AdapterConfig& adapter, const TensorSource& weights, HfFamily family, const Transformer& base) {
+  const WeightMap map = map_weights(weights, family, base, true);
   const bool is_new = std::any_of(map.fresh.begin(), map.fresh.end(),
                                   [&](ParamId id) { return base.params().spec(id).name.starts_with("pooler."); });
   const bool listed = std::find(adapter.modules_to_save.begin(), adapter.modules_to_save.end(), "pooler") !=
@@ -97,27 +96,16 @@ void save_new_pooler(AdapterConfig& adapter, const RunModel& model, const Transf
 
 }  // namespace
 
-void add_adapters(RunModel& model, const RunConfig& config) {
-  const Transformer base(model.spec);
-  AdapterConfig adapter = adapter_config(config, model.task);
-  model.adapter_folder = config.adapter.path;
-  if (model.adapter_folder.empty()) save_new_pooler(adapter, model, base);
-  model.plan = resolve_adapters(adapter, model.family, base, base_format_by_name(config.model.load_in));
-  model.adapter = std::move(adapter);
-  model.base_hash = fingerprint(config.model.path);
-}
-
-void load_adapters(const RunModel& described, const Transformer& model, Session& session) {
-  const ParamTable& params = model.params();
-  std::vector<float> values(static_cast<size_t>(params.flat_size()));
-  const TensorView flat(values.data(), DType::fp32, {params.flat_size()});
-  load_adapter_tensors(SafeTensors(described.adapter_folder / kAdapterFile), described.family, model, flat);
-  session.write_weights([&](ExecContext& ctx, Weights& weights) {
-    for (ParamId id = 0; id < params.size(); ++id) {
-      if (params.segment(id) != nullptr) weights.load(ctx, id, params.view(id, flat));
-    }
-    weights.refresh_compute(ctx);
-  });
+RunAdapters plan_adapters(const RunConfig& config, const Task& task, HfFamily family, const Transformer& base,
+                          const TensorSource* weights) {
+  RunAdapters adapters{.config = adapter_config(config, task),
+                       .plan = {},
+                       .folder = config.adapter.path,
+                       .base_hash = fingerprint(config.model.path)};
+  const bool may_have_new_pooler = base.spec().pooler != PoolerKind::none && weights != nullptr;
+  if (adapters.folder.empty() && may_have_new_pooler) save_new_pooler(adapters.config, *weights, family, base);
+  adapters.plan = resolve_adapters(adapters.config, family, base, base_format_by_name(config.model.load_in));
+  return adapters;
 }
 
 }  // namespace gradmill

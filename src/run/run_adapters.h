@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a run's model are adapters: new ones as the settings say, or those of a folder that PEFT or an export made.
+// The adapters of a run's model: new ones as the settings say, or those of a folder that PEFT or an export made.
 #pragma once
 
-#include "run/run_model.h"
-#include "session/session.h"
+#include <filesystem>
+#include <string>
+
+#include "adapters/adapter_config.h"
+#include "model_files/tensor_source.h"
+#include "models/hf_names.h"
+#include "models/transformer.h"
+#include "run/task.h"
 
 namespace gradmill {
 
-// The plan for them, and what tells their base from others.
-void add_adapters(RunModel& model, const RunConfig& config);
-// The values of model.adapter_folder, which has all that trains.
-void load_adapters(const RunModel& described, const Transformer& model, Session& session);
+struct RunAdapters {
+  AdapterConfig config;
+  AdapterPlan plan;
+  std::filesystem::path folder;  // has the values that they start with; empty: new ones
+  std::string base_hash;         // tells whether the base's files are still the same
+};
+
+// `base` is the model without adapters; `weights` its tensors, or null.
+RunAdapters plan_adapters(const RunConfig& config, const Task& task, HfFamily family, const Transformer& base,
+                          const TensorSource* weights);
 
 }  // namespace gradmill

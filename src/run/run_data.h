@@ -11,9 +11,9 @@
 #include "config/run_config.h"
 #include "data/batch.h"
 #include "data/prefetcher.h"
-#include "data/labelled/label_map.h"
 #include "run/run_tokenizer.h"
-#include "session/session.h"
+#include "run/task.h"
+#include "session/batch_shape.h"
 
 namespace gradmill {
 
@@ -46,21 +46,6 @@ class StepSource final : public BatchSource {
   Loader loader_;
 };
 
-// What a model is to do with the data.
-struct RunTask {
-  enum class Kind : uint8_t { language, masked, classes, numbers } kind = Kind::language;
-  LabelMap labels = {};  // of classes
-
-  // Tokens are told, one after the other or where they are hidden.
-  bool is_language() const { return kind == Kind::language || kind == Kind::masked; }
-  bool is_masked() const { return kind == Kind::masked; }
-  // Many encoders come without the head for it.
-  bool may_have_new_head() const { return kind != Kind::language; }
-  int64_t num_outputs() const { return kind == Kind::classes ? labels.size() : 1; }
-};
-// What data.task would be with data, for plans and measurements without any: two classes, one number, or texts.
-RunTask task_without_data(const RunConfig& config);
-
 class RunData {
  public:
   // False: no more batches are wanted.
@@ -85,9 +70,9 @@ class RunData {
   // What a sample starts from: never empty, but for data that is no language.
   virtual std::vector<TokenId> prompt() const = 0;
 
-  virtual RunTask task() const { return {}; }
-  // Sizes that only the data knows.
-  virtual void set_sizes(SessionOptions& /*options*/) const {}
+  virtual Task task() const = 0;
+  // The configured sizes of batches, with those that only the data knows.
+  virtual BatchShape shape(const BatchShape& configured) const { return configured; }
 
  protected:
   RunData(std::string name, RunTokenizer tokenizer) : name_(std::move(name)), tokenizer_(std::move(tokenizer)) {}
@@ -98,22 +83,11 @@ class RunData {
 
 // What loading needs beside the settings.
 struct RunDataOptions {
-  const RunTokenizer* tokenizer = nullptr;  // a checkpoint's, in place of the one the settings name
-  const LabelMap* labels = nullptr;         // the same for the classes
+  const RunTokenizer* tokenizer = nullptr;    // a checkpoint's, in place of the one the settings name
+  const LabelMap* labels = nullptr;           // the same for the classes
+  const LabelMap* labels_of_model = nullptr;  // the classes of the model to start from: taken where they fit
   CrewNote note = [](const std::string&) {};
   std::function<bool()> stop_requested = [] { return false; };  // ends a long tokenisation
 };
-
-// Characters of data.dataset, or tokens of data.path: from shards, which are made where they are not in the cache, or
-// streamed. Throws what the parts throw.
-std::unique_ptr<RunData> load_run_data(const RunConfig& config, const RunDataOptions& options = {});
-// What a plan needs to know, after a look whether the data is there. Nothing is written, and only labelled data
-// tokenised.
-struct CheckedData {
-  int64_t vocab = 0;
-  RunTask task = {};
-  SessionOptions sizes;
-};
-CheckedData check_run_data(const RunConfig& config);
 
 }  // namespace gradmill

@@ -3,57 +3,47 @@
 // from.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "adapters/adapter_config.h"
 #include "checkpoint/checkpoint.h"
-#include "config/run_config.h"
-#include "model_files/model_config.h"
-#include "model_files/tensor_source.h"
-#include "run/run_data.h"
+#include "model_files/weight_map.h"
+#include "run/model_path.h"
+#include "run/run_adapters.h"
+#include "run/task.h"
 
 namespace gradmill {
 
 struct RunModel {
   HfFamily family = HfFamily::gpt2;
-  TransformerSpec spec;
-  AdapterPlan plan;
-  RunTask task;
+  Task task;
+  std::shared_ptr<const Transformer> network;
   std::optional<HfConfig> hf;             // of a model from files
-  std::optional<AdapterConfig> adapter;   // where only adapters and the task's head train
+  std::optional<RunAdapters> adapters;    // where only adapters and the task's head train
   std::shared_ptr<TensorSource> weights;  // null: random
-  std::filesystem::path adapter_folder;   // whose values adapters start with; empty: new ones
-  std::string base_hash;                  // tells whether the files that adapters belong to are still the same
+  std::optional<WeightMap> weight_map;    // of the network's parameters to `weights`
 
-  Transformer make() const { return Transformer(spec, plan); }
+  const TransformerSpec& spec() const { return network->spec(); }
+  std::string base_hash() const { return adapters ? adapters->base_hash : ""; }
+  // Finds every parameter of the network in the files. Throws a data_error for names and shapes that do not fit.
+  void map_weights();
+  // That map, where it is known and `other` is the network; else it is made.
+  WeightMap map_for(const Transformer& other) const;
   // As a folder of this model has it; `eos` is the token that ends a text.
   std::string config_json(std::optional<int32_t> eos) const;
 };
 
-// Throws a usage_error for settings that do not fit together, a data_error for files that cannot be used.
-RunModel open_run_model(const RunConfig& config, const RunTask& task, int64_t vocab);
+// Throws a usage_error for settings that do not fit together, a data_error for files that cannot be used. The second
+// form takes the files of model.path as they were opened.
+RunModel open_run_model(const RunConfig& config, const Task& task, int64_t vocab);
+RunModel open_run_model(const RunConfig& config, const Task& task, int64_t vocab, ModelFiles files);
+// Throws a usage_error where the model's files do not fit the settings or the tokenizer.
+void check_model_fits(const RunConfig& config, const HfConfig& hf, int64_t vocab);
+// Opens model.path as training wants it: with tensors, unless the weights are random.
+ModelFiles open_model_files(const RunConfig& config);
+
 // The model of a run's checkpoint: of adapters with their base, of anything else without weights.
-RunModel open_saved_model(const RunConfig& config, const RunTask& task, int64_t vocab, const Checkpoint& checkpoint);
-
-// Of a folder or a .gguf file.
-HfConfig open_model_config(const std::filesystem::path& path);
-// The classes of model.path; nothing where it is no classifier, or never had names for them.
-std::optional<LabelMap> labels_of_model(const RunConfig& config);
-
-// What a path without a run behind it may be: a folder of Hugging Face's or a .gguf file; or adapters in a folder of
-// PEFT's.
-bool is_model_path(const std::filesystem::path& path);
-bool is_peft_path(const std::filesystem::path& path);
-
-// Throws where a run with these settings could not start from model.path, as far as that shows without its values and
-// without the data: before hours go into tokenising that.
-void check_model_path(const RunConfig& config, const RunTokenizer& tokenizer);
-
-// Random weights stay where the files have none: a new head. `note` is told which.
-void load_first_weights(const RunModel& described, const Transformer& model, Session& session,
-                        const std::function<void(const std::string&)>& note);
+RunModel open_saved_model(const RunConfig& config, const Task& task, int64_t vocab, const Checkpoint& checkpoint);
 
 }  // namespace gradmill

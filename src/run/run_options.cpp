@@ -79,18 +79,30 @@ TransformerSpec model_spec(const RunConfig& config, int64_t vocab) {
   return spec;
 }
 
-SessionOptions session_options(const RunConfig& config) {
+BatchShape batch_shape(const RunConfig& config) {
+  BatchShape shape;
+  const int64_t batch = config.training.batch_size, micro = config.training.micro_batch_size;
+  shape.train_seqs = micro > 0 ? std::min(micro, batch) : batch;
+  shape.eval_seqs = eval_batch_size(config, shape.train_seqs);
+  shape.context = config.model.context;
+  shape.seqs_per_row = config.data.path.empty() ? 1 : pack_options(config).row_documents;
+  return shape;
+}
+
+// A forward keeps nothing for a backward, so twice the batch fits.
+int64_t eval_batch_size(const RunConfig& config, int64_t train_seqs) {
+  return config.eval.batch_size > 0 ? config.eval.batch_size : 2 * train_seqs;
+}
+
+SessionOptions session_options(const RunConfig& config) { return session_options(config, batch_shape(config)); }
+
+SessionOptions session_options(const RunConfig& config, const BatchShape& shape) {
   SessionOptions options;
+  options.shape() = shape;
   options.device = resolve_device(config.machine.device);
   options.num_threads = thread_count(config.machine.threads);
   options.dtype = resolve_dtype(config.machine.dtype, options.device);
   options.policy = SavePolicy::by_name(config.machine.save_policy);
-  const int64_t batch = config.training.batch_size, micro = config.training.micro_batch_size;
-  options.train_seqs = micro > 0 ? std::min(micro, batch) : batch;
-  // A forward keeps nothing for a backward, so twice the batch fits.
-  options.eval_seqs = config.eval.batch_size > 0 ? config.eval.batch_size : 2 * options.train_seqs;
-  options.context = config.model.context;
-  options.seqs_per_row = config.data.path.empty() ? 1 : pack_options(config).row_documents;
   options.adamw = {.beta1 = static_cast<float>(config.optimizer.beta1),
                    .beta2 = static_cast<float>(config.optimizer.beta2),
                    .eps = static_cast<float>(config.optimizer.eps),

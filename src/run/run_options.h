@@ -9,13 +9,18 @@
 #include "models/transformer.h"
 #include "optim/schedule.h"
 #include "session/sampler.h"
-#include "session/session.h"
+#include "session/session_options.h"
 
 namespace gradmill {
 
 // Of the model that the settings describe. Throws a usage error for sizes that do not fit together.
 TransformerSpec model_spec(const RunConfig& config, int64_t vocab);
+// eval.batch_size, or what follows from the sequences of a training micro-batch.
+int64_t eval_batch_size(const RunConfig& config, int64_t train_seqs);
+// The sizes of batches as far as the settings say them; RunData::shape knows the rest.
+BatchShape batch_shape(const RunConfig& config);
 SessionOptions session_options(const RunConfig& config);
+SessionOptions session_options(const RunConfig& config, const BatchShape& shape);
 CorpusOptions corpus_options(const RunConfig& config);
 // data.num_workers, with `auto` as a number.
 int num_loader_threads(const DataConfig& config);

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/store.h"
+#include "checkpoint/checkpoint_text.h"
 #include "config/run_config.h"
 #include "data/tokens/corpus_tokenizer.h"
 

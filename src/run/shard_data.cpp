@@ -22,6 +22,7 @@ int64_t held_out_begin(const ShardSet& shards, double fraction) {
 
 ShardData::ShardData(const RunConfig& config, const RunDataOptions& options)
     : RunData(config.data.path, options.tokenizer ? *options.tokenizer : open_run_tokenizer(tokenizer_name(config))),
+      task_(task_without_data(config)),
       loading_(packed_loader_options(config)) {
   const TokenSource source(config, tokenizer_);
   OpenShards training = source.shards(config.data.path, options);
@@ -29,7 +30,7 @@ ShardData::ShardData(const RunConfig& config, const RunDataOptions& options)
   origin_ = std::move(training.origin);
   hash_ = std::move(training.hash);
   const PackOptions packing = pack_options(config);
-  const int64_t eval_rows = session_options(config).eval_seqs;
+  const int64_t eval_rows = batch_shape(config).eval_seqs;
   if (config.data.validation_path.empty()) {
     num_train_tokens_ = held_out_begin(*shards_, config.data.validation_fraction);
     validation_.emplace(shards_, TokenRange{num_train_tokens_, shards_->num_tokens()}, packing, eval_rows);

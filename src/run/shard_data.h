@@ -21,8 +21,10 @@ class ShardData final : public RunData {
   std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const override;
   void visit_validation(int64_t max_tokens, const UseBatch& use) override { validation_->visit(max_tokens, use); }
   std::vector<TokenId> prompt() const override { return text_prompt(tokenizer_); }
+  Task task() const override { return task_; }
 
  private:
+  Task task_;
   PackedLoaderOptions loading_;
   SharedShards shards_;
   std::optional<PackPlan> plan_;

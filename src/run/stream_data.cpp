@@ -40,7 +40,8 @@ class StreamSource final : public BatchSource {
 }  // namespace
 
 StreamData::StreamData(const RunConfig& config, const RunDataOptions& options)
-    : RunData(config.data.path, options.tokenizer ? *options.tokenizer : open_run_tokenizer(tokenizer_name(config))) {
+    : RunData(config.data.path, options.tokenizer ? *options.tokenizer : open_run_tokenizer(tokenizer_name(config))),
+      task_(task_without_data(config)) {
   const TokenSource source(config, tokenizer_);
   files_ = source.files(config.data.path);
   encoding_ = source.encoding();
@@ -56,7 +57,7 @@ StreamData::StreamData(const RunConfig& config, const RunDataOptions& options)
   }
   hash_ = hash.hex();
   validation_.emplace(source.shards(config.data.validation_path, options).shards, streaming_.pack,
-                      session_options(config).eval_seqs);
+                      batch_shape(config).eval_seqs);
 }
 
 std::string StreamData::describe() const {

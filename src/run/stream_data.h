@@ -20,8 +20,10 @@ class StreamData final : public RunData {
   std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const override;
   void visit_validation(int64_t max_tokens, const UseBatch& use) override { validation_->visit(max_tokens, use); }
   std::vector<TokenId> prompt() const override { return text_prompt(tokenizer_); }
+  Task task() const override { return task_; }
 
  private:
+  Task task_;
   std::vector<SourceFile> files_;
   RecordEncoding encoding_;
   TokenStreamOptions streaming_;

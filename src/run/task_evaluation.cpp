@@ -52,16 +52,16 @@ double area(const TaskAnswers& answers, std::span<const float> probabilities) {
   return macro_roc_auc(probabilities, answers.classes, answers.num_outputs);
 }
 
-// `values` in the order of score_names.
-std::vector<std::pair<std::string, double>> named(const RunTask& task, std::initializer_list<double> values) {
+// `values` in the order of Task::score_names.
+std::vector<std::pair<std::string, double>> named(const Task& task, std::initializer_list<double> values) {
   std::vector<std::pair<std::string, double>> result;
   auto value = values.begin();
-  for (std::string& name : score_names(task)) result.emplace_back(std::move(name), *value++);
+  for (const std::string& name : task.score_names()) result.emplace_back(name, *value++);
   assert(value == values.end());
   return result;
 }
 
-TaskScores score_classes(const TaskAnswers& answers, const RunTask& task, std::span<const float> class_weights,
+TaskScores score_classes(const TaskAnswers& answers, const Task& task, std::span<const float> class_weights,
                          std::optional<double> threshold) {
   const std::vector<float> probabilities = answers.probabilities();
   TaskScores scores{.loss = mean_class_loss(answers, class_weights)};
@@ -89,10 +89,10 @@ std::vector<float> TaskAnswers::probabilities() const {
   return result;
 }
 
-TaskAnswers answer(Session& session, const RunTask& task, const VisitBatches& batches,
+TaskAnswers answer(Session& session, const Task& task, const VisitBatches& batches,
                    const std::function<bool()>& stop_requested) {
   TaskAnswers answers{.num_outputs = task.num_outputs()};
-  const bool numbers = task.kind == RunTask::Kind::numbers;
+  const bool numbers = task.predicts_numbers();
   batches([&](const MicroBatch& batch) {
     const std::span<const float> logits = session.class_logits(batch);
     answers.logits.insert(answers.logits.end(), logits.begin(), logits.end());
@@ -129,21 +129,10 @@ double TaskScores::value(const std::string& name) const {
   throw usage_error(fmt::format("the task has no metric '{}'", name), "choose another eval.metric");
 }
 
-std::vector<std::string> score_names(const RunTask& task) {
-  switch (task.kind) {
-    case RunTask::Kind::classes:
-      return {"accuracy", "f1", "macro_f1", "micro_f1", "mcc", "auroc"};
-    case RunTask::Kind::numbers:
-      return {"mse", "mae", "pearson", "spearman"};
-    default:
-      return {};
-  }
-}
-
-TaskScores score(const TaskAnswers& answers, const RunTask& task, std::span<const float> class_weights,
+TaskScores score(const TaskAnswers& answers, const Task& task, std::span<const float> class_weights,
                  std::optional<double> threshold) {
   if (answers.size() == 0) throw data_error("there is no example to evaluate on", "give more validation data");
-  if (task.kind == RunTask::Kind::classes) return score_classes(answers, task, class_weights, threshold);
+  if (task.predicts_classes()) return score_classes(answers, task, class_weights, threshold);
   const RegressionScores numbers = regression_scores(answers.logits, answers.targets);
   return {.loss = numbers.mse,
           .values = named(task, {numbers.mse, numbers.mae, numbers.pearson, numbers.spearman}),
@@ -157,12 +146,6 @@ Threshold tune_threshold(const TaskAnswers& answers, ThresholdGoal goal) {
                       "use eval.threshold=none: the likeliest class is the answer");
   }
   return best_threshold(of_second(answers.probabilities()), is_second(answers.classes), goal);
-}
-
-std::string metric_name(const RunConfig& config) {
-  if (config.eval.metric != "auto") return config.eval.metric;
-  if (config.data.task == "classify") return "accuracy";
-  return config.data.task == "regress" ? "spearman" : "loss";
 }
 
 }  // namespace gradmill

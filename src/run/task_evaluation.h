@@ -12,6 +12,7 @@
 #include "metrics/scores/regression_metrics.h"
 #include "metrics/scores/thresholds.h"
 #include "run/evaluation.h"
+#include "run/task.h"
 
 namespace gradmill {
 
@@ -32,7 +33,7 @@ struct TaskAnswers {
   std::vector<float> probabilities() const;
 };
 TaskAnswers answer(
-    Session& session, const RunTask& task, const VisitBatches& batches,
+    Session& session, const Task& task, const VisitBatches& batches,
     const std::function<bool()>& stop_requested = [] { return false; });
 
 // The likeliest class, or of two the second from the threshold on.
@@ -42,23 +43,17 @@ std::vector<int32_t> decide(std::span<const float> probabilities, int64_t num_cl
 // Every answer must have its truth.
 struct TaskScores {
   double loss = 0;  // cross-entropy with the weights of the classes, or the squared error: a mean
-  std::vector<std::pair<std::string, double>> values;  // by name, in a fixed order
+  std::vector<std::pair<std::string, double>> values;  // in the order of Task::score_names
   std::optional<ClassReport> report;
   std::optional<ConfusionMatrix> confusion;
 
   // Throws a usage_error for a name that is not there.
   double value(const std::string& name) const;
 };
-// The names of TaskScores::values, none of a language model.
-std::vector<std::string> score_names(const RunTask& task);
-TaskScores score(const TaskAnswers& answers, const RunTask& task, std::span<const float> class_weights = {},
+TaskScores score(const TaskAnswers& answers, const Task& task, std::span<const float> class_weights = {},
                  std::optional<double> threshold = std::nullopt);
 
 // For two classes: on the probability of the second.
 Threshold tune_threshold(const TaskAnswers& answers, ThresholdGoal goal);
-
-// eval.metric by name, with `auto` as what it means.
-std::string metric_name(const RunConfig& config);
-inline bool larger_is_better(const std::string& metric) { return metric != "loss" && metric != "mse"; }
 
 }  // namespace gradmill

@@ -31,14 +31,14 @@ std::string count(int64_t number) { return format_count(static_cast<double>(numb
 
 TokenSource::TokenSource(const RunConfig& config, const RunTokenizer& tokenizer)
     : config_(config.data), tokenizer_(tokenizer), log_(std::make_shared<InstructionLog>()) {
-  encoding_ = config_.task == "instruct" ? instruction_encoding(tokenizer, config.model.context, log_)
-              : config_.is_masked()      ? tokenizer.whole_text(config_.column)
-                                         : tokenizer.text(config_.column, config_.eos);
+  encoding_ = config_.kind() == TaskKind::instruct ? instruction_encoding(tokenizer, config.model.context, log_)
+              : config_.kind() == TaskKind::mask   ? tokenizer.whole_text(config_.column)
+                                                   : tokenizer.text(config_.column, config_.eos);
 }
 
 std::vector<SourceFile> TokenSource::files(const std::string& paths) const {
   std::vector<SourceFile> files = list_sources(split_paths(paths));
-  if (config_.task == "instruct") check_instruction_files(files);
+  if (config_.kind() == TaskKind::instruct) check_instruction_files(files);
   return files;
 }
 

@@ -2,7 +2,9 @@
 // A run that cannot fit is refused before anything is allocated.
 #pragma once
 
-#include "session/session.h"
+#include "nn/adapter_plan.h"
+#include "session/memory_plan.h"
+#include "session/session_options.h"
 
 namespace gradmill {
 

@@ -14,42 +14,9 @@
 #include "models/transformer.h"
 #include "optim/optimizer.h"
 #include "session/memory_plan.h"
+#include "session/session_options.h"
 
 namespace gradmill {
-
-// For fp16, whose gradients underflow: the loss is multiplied, gradients divided again in fp32.
-struct LossScaling {
-  float initial = 1;
-  uint32_t growth_steps = 0;  // finite steps after which it doubles; 0: it stays
-};
-
-struct SessionOptions {
-  DeviceSpec device = host_cpu();
-  int num_threads = 1;
-  DType dtype = DType::fp32;
-  SavePolicy policy = SavePolicy::none();
-  int64_t train_seqs = 1;  // rows of `context` tokens in a micro-batch: sequences, where a row holds one
-  int64_t eval_seqs = 1;
-  int64_t seqs_per_row = 1;  // the most sequences that share a row
-  int64_t context = 1;
-  // Of classifiers, whose sequences lie one behind the other: tokens of a micro-batch of at most so many sequences.
-  // Batches with fewer tokens are computed in a quarter, half or three quarters of the rows. 0: seqs * context.
-  int64_t train_tokens = 0;
-  int64_t eval_tokens = 0;
-  std::vector<float> class_weights = {};  // of a classifier's training loss, one a label; empty: 1
-  AdamWOptions adamw;
-  float ema_decay = 0;  // of averaged weights; 0: none are kept
-  float dropout = 0;
-  uint64_t seed = 0;
-  bool inference = false;  // evaluates and generates only: no gradients, moments or averages, no room for a step
-  bool poison = false;     // fill every allocation with NaN first: for tests
-  KernelOptions kernels;
-  LossScaling loss_scaling;
-  bool capture = false;      // replay steps as graphs, where the device can
-  bool autotune = false;     // time the libraries' algorithms in the first step
-  std::string tuning_cache;  // file that keeps what was timed
-  std::function<void(const std::string&)> note = [](const std::string&) {};
-};
 
 std::unique_ptr<Runtime> make_runtime(const SessionOptions& options);
 

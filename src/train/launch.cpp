@@ -13,7 +13,9 @@
 #include "run/model_folder.h"
 #include "run/preset.h"
 #include "run/run_folder.h"
-#include "run/run_model.h"
+#include "run/load_run_data.h"
+#include "run/open_run.h"
+#include "run/run_options.h"
 #include "train/run_report.h"
 #include "train/stop_signal.h"
 
@@ -84,9 +86,9 @@ Prepared prepare(const LaunchOptions& options) {
 
 int dry_run(const LoadedConfig& config) {
   const CheckedData data = check_run_data(config.config);
-  const RunModel described = open_run_model(config.config, data.task, data.vocab);
-  const Transformer model(described.spec, described.plan);
-  fmt::print("{}\n{}", effective_yaml(config, true), describe(Session::plan(model, data.sizes)));
+  const RunModel model = open_run_model(config.config, data.task, data.vocab);
+  const SessionOptions session = session_options(config.config, data.shape);
+  fmt::print("{}\n{}", effective_yaml(config, true), describe(Session::plan(*model.network, session)));
   return 0;
 }
 
@@ -126,7 +128,7 @@ std::unique_ptr<SinkList> open_files(const RunConfig& config, const Trainer& tra
                    .flops_per_token = trainer.flops_per_token(),
                    .metric = metric_name(config),
                    .larger_is_better = larger_is_better(metric_name(config))};
-  options.eval_values = score_names(trainer.described().task);
+  options.eval_values = trainer.run_model().task.score_names();
   options.jsonl = config.logging.jsonl;
   options.csv = config.logging.csv;
   options.tensorboard = config.logging.tensorboard;
@@ -171,16 +173,55 @@ std::optional<RunTokenizer> kept_tokenizer(const Prepared& prepared) {
   return open_run_tokenizer(store.path(prepared.resume->step.value_or(store.steps().back())).string());
 }
 
-std::unique_ptr<RunData> load_data(const Prepared& prepared) {
-  const RunConfig& config = prepared.config.config;
-  std::optional<RunTokenizer> tokenizer = kept_tokenizer(prepared);
-  if (!config.model.path.empty()) {
-    if (!tokenizer) tokenizer = open_run_tokenizer(tokenizer_name(config));
-    check_model_path(config, *tokenizer);
+// What of a run may be refused: everything is opened here, and no file of the run is changed.
+struct Opened {
+  fs::path folder;
+  std::optional<RunLock> lock;  // of a run that is resumed: a new one has no folder yet
+  CheckpointStore store;
+  std::optional<Checkpoint> checkpoint;
+  std::vector<ConfigDifference> changes;  // since the checkpoint
+
+  explicit Opened(const Prepared& prepared)
+      : folder(prepared.resume ? prepared.resume->run_folder : choose_run_folder(prepared.config.config)),
+        store(folder) {
+    if (RunLock::is_known(folder)) lock.emplace(folder);
+    if (!prepared.resume) return;
+    if (!prepared.resume->from_start) checkpoint = open_checkpoint(store, *prepared.resume);
+    changes = changes_since(prepared, checkpoint);
   }
-  return load_run_data(config, {.tokenizer = tokenizer ? &*tokenizer : nullptr,
-                                .note = [](const std::string& line) { say("gradmill: " + line); },
-                                .stop_requested = StopSignal::requested});
+};
+
+RunParts open_parts(const Prepared& prepared) {
+  const std::optional<RunTokenizer> tokenizer = kept_tokenizer(prepared);
+  return open_run(prepared.config.config, {.tokenizer = tokenizer ? &*tokenizer : nullptr,
+                                           .note = [](const std::string& line) { say("gradmill: " + line); },
+                                           .stop_requested = StopSignal::requested});
+}
+
+// From here on the folder is the run's.
+void take_folder(Opened& opened, const Prepared& prepared, const Trainer& trainer) {
+  create_run_folder(opened.folder);
+  if (!opened.lock) opened.lock.emplace(opened.folder);
+  opened.lock->sign();
+  opened.store.clean_temporaries();
+  write_run_files(opened.folder, prepared.config, trainer.data());
+}
+
+// Checkpoints after the one that is resumed belong to a future that will not be.
+void drop_later_checkpoints(CheckpointStore& store, const Checkpoint& resumed) {
+  for (const int64_t step : store.steps()) {
+    if (step > resumed.step()) store.remove(step);
+  }
+}
+
+// What to say of a resumed run before it continues.
+std::vector<std::string> resume_notes(const Opened& opened) {
+  std::vector<std::string> notes = {opened.checkpoint ? fmt::format("resumed from step {}", opened.checkpoint->step())
+                                                      : "this run has no checkpoint yet: it starts from its beginning"};
+  for (const ConfigDifference& change : opened.changes) {
+    notes.push_back(fmt::format("changed since: {} was {}, now {}", change.key, change.a, change.b));
+  }
+  return notes;
 }
 
 // For a run that an error ends.
@@ -191,67 +232,21 @@ std::string how_to_go_on(const CheckpointStore& store, const fs::path& folder) {
                      folder.string());
 }
 
-int train(const Prepared& prepared) {
-  const RunConfig& config = prepared.config.config;
-  // Whatever may be refused comes before the first change to a file: a run that another trainer works on, a checkpoint
-  // that does not fit the settings.
-  const fs::path folder = prepared.resume ? prepared.resume->run_folder : choose_run_folder(config);
-  std::optional<RunLock> lock;
-  if (RunLock::is_known(folder)) lock.emplace(folder);
-  CheckpointStore store(folder);
-  std::optional<Checkpoint> checkpoint;
-  if (prepared.resume && !prepared.resume->from_start) checkpoint = open_checkpoint(store, *prepared.resume);
-  std::vector<ConfigDifference> changes;
-  if (prepared.resume) changes = changes_since(prepared, checkpoint);
-  Trainer trainer(config, load_data(prepared));
-  if (checkpoint) trainer.resume(*checkpoint);
+using Note = std::function<void(const std::string&)>;
 
-  create_run_folder(folder);
-  if (!lock) lock.emplace(folder);
-  lock->sign();
-  store.clean_temporaries();
-  write_run_files(folder, prepared.config, trainer.data());
-  const std::unique_ptr<Progress> screen = make_screen(config, trainer);
-  const auto note = [&screen](const std::string& line) {
-    if (screen)
-      screen->note(line);
-    else
-      say(line);
-  };
-  const auto files = open_files(config, trainer, folder, checkpoint ? checkpoint->step() : kFreshRun, note);
-  MetricsFan metrics(*files, screen.get(), config.logging.every_steps);
-  if (screen) {
-    fmt::print("{}", run_header(trainer, config, folder.string()));
-    screen->features(run_features(config));
-  }
-  trainer.attach({.metrics = &metrics,
-                  .store = &store,
-                  .stop_requested = StopSignal::requested,
-                  .note = note,
-                  .config_yaml = effective_yaml(prepared.config, true)});
-  if (checkpoint) {
-    // Checkpoints after the one that is resumed belong to a future that will not be.
-    for (int64_t step : store.steps()) {
-      if (step > checkpoint->step()) store.remove(step);
-    }
-  }
-  if (prepared.resume) {
-    note(checkpoint ? fmt::format("resumed from step {}", checkpoint->step())
-                    : "this run has no checkpoint yet: it starts from its beginning");
-  }
-  for (const ConfigDifference& change : changes) {
-    note(fmt::format("changed since: {} was {}, now {}", change.key, change.a, change.b));
-  }
-  metrics.hparams(run_hparams(config));
-  TrainOutcome outcome;
+TrainOutcome run(Trainer& trainer, const Opened& opened, MetricsFan& metrics, const Note& note) {
   try {
-    outcome = trainer.run();
+    TrainOutcome outcome = trainer.run();
+    metrics.flush();
+    return outcome;
   } catch (...) {
     metrics.flush();
-    note(how_to_go_on(store, folder));
+    note(how_to_go_on(opened.store, opened.folder));
     throw;
   }
-  metrics.flush();
+}
+
+int report_end(const TrainOutcome& outcome, const fs::path& folder, const Note& note) {
   if (outcome.status == RunStatus::interrupted) {
     note(fmt::format("{}: saved at step {}; go on with: gradmill train --resume '{}'", StopSignal::name(), outcome.step,
                      folder.string()));
@@ -259,6 +254,35 @@ int train(const Prepared& prepared) {
   }
   if (!outcome.sample.empty()) fmt::print("\nsample:\n{}\n", outcome.sample);
   return 0;
+}
+
+int train(const Prepared& prepared) {
+  const RunConfig& config = prepared.config.config;
+  Opened opened(prepared);
+  Trainer trainer(config, open_parts(prepared));
+  if (opened.checkpoint) trainer.resume(*opened.checkpoint);
+  take_folder(opened, prepared, trainer);
+
+  const std::unique_ptr<Progress> screen = make_screen(config, trainer);
+  const Note note = [&screen](const std::string& line) { screen ? screen->note(line) : say(line); };
+  const auto files =
+      open_files(config, trainer, opened.folder, opened.checkpoint ? opened.checkpoint->step() : kFreshRun, note);
+  MetricsFan metrics(*files, screen.get(), config.logging.every_steps);
+  if (screen) {
+    fmt::print("{}", run_header(trainer, config, opened.folder.string()));
+    screen->features(run_features(config));
+  }
+  trainer.attach({.metrics = &metrics,
+                  .store = &opened.store,
+                  .stop_requested = StopSignal::requested,
+                  .note = note,
+                  .config_yaml = effective_yaml(prepared.config, true)});
+  if (opened.checkpoint) drop_later_checkpoints(opened.store, *opened.checkpoint);
+  if (prepared.resume) {
+    for (const std::string& line : resume_notes(opened)) note(line);
+  }
+  metrics.hparams(run_hparams(config));
+  return report_end(run(trainer, opened, metrics, note), opened.folder, note);
 }
 
 }  // namespace

@@ -60,14 +60,14 @@ std::string trained_part(const ParamTable& params) {
 std::string run_header(Trainer& trainer, const RunConfig& config, const std::string& folder) {
   const TransformerSpec& spec = trainer.model().spec();
   std::string text = fmt::format("data      {}\n", trainer.data().describe());
-  const RunModel& described = trainer.described();
+  const RunModel& model = trainer.run_model();
   const ParamTable& params = trainer.model().params();
   text += fmt::format("model     {}: {} layers, {} heads, width {}, context {}; {} parameters{}\n",
-                      described.hf ? described.hf->architecture : config.model.style, spec.layers, spec.heads,
-                      spec.width, spec.max_positions, params.num_parameters(), trained_part(params));
+                      model.hf ? model.hf->architecture : config.model.style, spec.layers, spec.heads, spec.width,
+                      spec.max_positions, params.num_parameters(), trained_part(params));
   text += fmt::format("memory    {:.1f} MiB, planned to the byte\n",
                       double(trainer.session().memory_plan().slab_bytes()) / (1 << 20));
-  const bool labelled = config.data.is_labelled();
+  const bool labelled = is_labelled(config.data.kind());
   text += fmt::format("training  {} steps of {}{}, {:.2f} epochs\n", trainer.length().total_steps,
                       config.training.batch_size,
                       labelled ? " examples" : fmt::format(" x {} tokens", config.model.context),

@@ -14,13 +14,14 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-Trainer::Trainer(const RunConfig& config, std::unique_ptr<RunData> data)
+Trainer::Trainer(const RunConfig& config, RunParts parts)
     : config_(config),
-      data_(std::move(data)),
+      parts_(std::move(parts)),
+      data_(parts_.data.get()),
+      run_model_(parts_.model),
+      model_(*parts_.model.network),
+      session_(*parts_.session),
       length_(run_length(config, data_->steps_per_epoch())),
-      run_model_(open_run_model(config, data_->task(), data_->tokenizer().tokenizer->vocab_size())),
-      model_(run_model_.spec, run_model_.plan),
-      session_(model_, make_session_options()),
       metric_(metric_name(config)),
       schedule_(make_schedule(config, length_.total_steps)),
       guard_(config.training),
@@ -29,47 +30,33 @@ Trainer::Trainer(const RunConfig& config, std::unique_ptr<RunData> data)
                      length_.steps_per_epoch),
       save_interval_(config.checkpoint.every_steps, config.checkpoint.every_epochs, config.checkpoint.every_minutes,
                      length_.steps_per_epoch) {
-  load_first_weights(run_model_, model_, session_, [this](const std::string& line) { note(line); });
-  state_.base_hash = run_model_.base_hash;
+  state_.base_hash = run_model_.base_hash();
   state_.seed = static_cast<uint64_t>(config.training.seed);
   state_.data_hash = data_->hash();
   state_.vocabulary = data_->tokenizer().characters;
   state_.tokenizer_hash = data_->tokenizer().hash;
-  if (data_->task().kind != RunTask::Kind::language) {
-    const LabelMap labels = data_->task().labels;
-    state_.task = config.data.task;
-    state_.labels.assign(labels.names().begin(), labels.names().end());
+  const Task task = data_->task();
+  if (task.targets() != TargetLayout::next_tokens) {
+    state_.task = task.name();
+    state_.labels.assign(task.labels.names().begin(), task.labels.names().end());
   }
-  SessionOptions options = session_options(config);
-  data_->set_sizes(options);
-  flops_per_micro_batch_ = session_.memory_plan().phase(Phase::train).ledger.total().flops;
-  const int64_t tokens = options.train_tokens > 0 ? options.train_tokens : options.train_seqs * options.context;
-  flops_per_token_ = flops_per_micro_batch_ / double(tokens);
+  const SessionOptions& options = session_.options();
+  const Ledger::Line step = session_.memory_plan().phase(Phase::train).ledger.total();
+  flops_per_micro_batch_ = step.flops;
+  flops_per_token_ = step.flops / double(options.tokens_per_micro_batch());
   const bool cpu = options.device.kind == DeviceKind::cpu;
   peak_flops_ = options.device.matrix_flops(options.dtype, options.kernels.tf32) *
                 (cpu ? double(options.num_threads) / options.device.num_units : 1.0);
-  speed_ = {options.device, peak_flops_,
-            flops_per_micro_batch_ / session_.memory_plan().phase(Phase::train).ledger.total().seconds};
+  speed_ = {options.device, peak_flops_, flops_per_micro_batch_ / step.seconds};
   // A GPU computes one step while the host prepares the next. To judge spikes, each loss must be known first.
   max_pending_ = cpu || guard_.watches_spikes() ? 0 : 1;
 }
 
-SessionOptions Trainer::make_session_options() {
-  SessionOptions options = session_options(config_);
-  data_->set_sizes(options);
-  options.note = [this](const std::string& line) { note(line); };
-  return options;
-}
-
-void Trainer::note(const std::string& line) {
-  if (services_.metrics == nullptr) return early_notes_.push_back(line);
-  services_.note(line);
-}
+void Trainer::note(const std::string& line) { parts_.notes->add(line); }
 
 void Trainer::attach(TrainServices services) {
   services_ = std::move(services);
-  for (const std::string& line : early_notes_) services_.note(line);
-  early_notes_.clear();
+  parts_.notes->attach(services_.note);
 }
 
 TrainOutcome Trainer::run() {
@@ -188,7 +175,7 @@ TrainOutcome Trainer::finish() {
   // An evaluation that fails must not lose the end of the run.
   if (!state_.stopped_early && saved_step_ != state_.step) save();
   const auto start = Clock::now();
-  const Judged result = evaluate(true);
+  const Assessment result = evaluate(true);
   TrainOutcome outcome{.step = state_.step,
                        .train_loss = last_loss_,
                        .validation_loss = result.loss,

@@ -14,12 +14,11 @@
 #include "train/gpu_monitor.h"
 #include "train/interval.h"
 #include "train/note_queue.h"
-#include "run/run_data.h"
-#include "run/run_model.h"
+#include "run/assess.h"
+#include "run/open_run.h"
 #include "run/run_options.h"
 #include "train/speed_report.h"
 #include "train/step_guard.h"
-#include "run/task_evaluation.h"
 #include "run/train_state.h"
 
 namespace gradmill {
@@ -44,11 +43,11 @@ struct TrainOutcome {
 
 class Trainer {
  public:
-  Trainer(const RunConfig& config, std::unique_ptr<RunData> data);
+  Trainer(const RunConfig& config, RunParts parts);
 
   const Transformer& model() const { return model_; }
   const RunData& data() const { return *data_; }
-  const RunModel& described() const { return run_model_; }
+  const RunModel& run_model() const { return run_model_; }
   const RunLength& length() const { return length_; }
   double flops_per_token() const { return flops_per_token_; }
   Session& session() { return session_; }
@@ -78,21 +77,14 @@ class Trainer {
   void report_step(const Pending& step, const Session::StepResult& result);
   void report_epoch();
   void roll_back();
-  struct Judged {
-    double loss = kUnknown;
-    double metric = kUnknown;  // what the best checkpoint is chosen by
-    std::vector<std::pair<std::string, double>> values;
-    std::optional<Threshold> threshold;  // where one was asked for
-  };
   void evaluate_and_judge();
   // `last`: of the run, with all there is, and a threshold tuned on it.
-  Judged evaluate(bool last);
-  Judged evaluate_weights(bool last);
+  Assessment evaluate(bool last);
   // For the checkpoint of the step whose weights it was tuned with.
   void keep_threshold(const Threshold& threshold, int64_t step);
   void tune_threshold_of_best();
-  bool take_if_best(const Judged& result);
-  void report_eval(const Judged& result, std::chrono::steady_clock::time_point start, bool best);
+  bool take_if_best(const Assessment& result);
+  void report_eval(const Assessment& result, std::chrono::steady_clock::time_point start, bool best);
   void save();
   // Gives the checkpoint of the state's step this state.
   void save_state(const TrainState& state);
@@ -114,18 +106,17 @@ class Trainer {
   // Evaluations and checkpoints are no part of the step behind them.
   void begin_step_anew();
   RunSummary summary(RunStatus status) const;
-  SessionOptions make_session_options();
   // A line for people; kept until there is someone to tell.
   void note(const std::string& line);
 
   RunConfig config_;
   TrainServices services_;
-  std::vector<std::string> early_notes_;  // said before there was anyone to tell
-  std::unique_ptr<RunData> data_;
+  RunParts parts_;
+  RunData* data_;
+  const RunModel& run_model_;
+  const Transformer& model_;
+  Session& session_;
   RunLength length_;
-  RunModel run_model_;
-  Transformer model_;
-  Session session_;
   std::string metric_;
   Schedule schedule_;
   StepGuard guard_;

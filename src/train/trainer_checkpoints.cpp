@@ -20,7 +20,7 @@ void Trainer::save() {
   const RunTokenizer& tokenizer = data_->tokenizer();
   write.texts = tokenizer.files;
   write.texts.push_back({"config.json", run_model_.config_json(end_of_text(tokenizer, config_.data))});
-  if (run_model_.adapter) write.texts.push_back({kAdapterConfigFile, adapter_json(run_model_)});
+  if (run_model_.adapters) write.texts.push_back({kAdapterConfigFile, adapter_json(run_model_)});
   write.texts.push_back({kKeptConfigFile, services_.config_yaml});
   write.state_json = to_json(state_);
   if (!change_store([&] { services_.store->save(write); })) return;

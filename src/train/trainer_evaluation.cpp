@@ -3,20 +3,23 @@
 #include <algorithm>
 #include <cmath>
 
-#include "metrics/scores/text_metrics.h"
-#include "run/evaluation.h"
 #include "run/model_folder.h"
 #include "train/trainer.h"
 
 namespace gradmill {
 
-Trainer::Judged Trainer::evaluate(bool last) {
+Assessment Trainer::evaluate(bool last) {
+  const AssessOptions options{.metric = metric_,
+                              .max_tokens = last ? 0 : config_.eval.tokens,
+                              .threshold = last ? config_.eval.threshold : "none",
+                              .stop_requested = services_.stop_requested};
   if (session_.has_average()) session_.exchange_average();
   const auto put_back = [&] {
     if (session_.has_average()) session_.exchange_average();
   };
   try {
-    Judged result = evaluate_weights(last);
+    Assessment result = assess(session_, run_model_.task, *data_, options);
+    if (result.stopped) throw Interrupted{};
     put_back();
     return result;
   } catch (...) {
@@ -24,26 +27,6 @@ Trainer::Judged Trainer::evaluate(bool last) {
     put_back();
     throw;
   }
-}
-
-Trainer::Judged Trainer::evaluate_weights(bool last) {
-  const RunTask& task = run_model_.task;
-  if (task.is_language()) {
-    const int64_t max_tokens = last ? 0 : config_.eval.tokens;
-    const Evaluation result = gradmill::evaluate(session_, *data_, max_tokens, services_.stop_requested);
-    if (result.stopped) throw Interrupted{};
-    return {.loss = result.loss(), .metric = result.loss(), .values = {}, .threshold = {}};
-  }
-  const auto batches = [&](const RunData::UseBatch& use) { data_->visit_validation(0, use); };
-  const TaskAnswers answers = answer(session_, task, batches, services_.stop_requested);
-  if (answers.stopped) throw Interrupted{};
-  TaskScores scores = score(answers, task, session_.options().class_weights);
-  Judged result{
-      .loss = scores.loss, .metric = scores.value(metric_), .values = std::move(scores.values), .threshold = {}};
-  if (last && config_.eval.threshold != "none") {
-    result.threshold = tune_threshold(answers, threshold_goal(config_.eval.threshold));
-  }
-  return result;
 }
 
 void Trainer::rehearse() {
@@ -55,11 +38,7 @@ void Trainer::rehearse() {
       return go_on;
     });
   };
-  if (run_model_.task.is_language()) {
-    gradmill::evaluate(session_, batches, services_.stop_requested);
-  } else {
-    answer(session_, run_model_.task, batches, services_.stop_requested);
-  }
+  evaluate_unseen(session_, run_model_.task, batches, services_.stop_requested);
   if (config_.sample.tokens == 0 || model_.spec().head != HeadKind::causal_lm) return;
   // Without a look at the logits: steps judge whether a model diverges.
   const std::vector<TokenId> prompt = data_->prompt();
@@ -67,7 +46,7 @@ void Trainer::rehearse() {
   for (int i = 0; i < 2; ++i) session_.continue_generation(prompt.back());
 }
 
-bool Trainer::take_if_best(const Judged& result) {
+bool Trainer::take_if_best(const Assessment& result) {
   const bool larger = larger_is_better(metric_);
   const double before = metric_ == "loss"   ? state_.best_loss
                         : state_.best_value ? *state_.best_value
@@ -82,7 +61,7 @@ bool Trainer::take_if_best(const Judged& result) {
 
 void Trainer::evaluate_and_judge() {
   const auto start = std::chrono::steady_clock::now();
-  const Judged result = evaluate(false);
+  const Assessment result = evaluate(false);
   const bool best = take_if_best(result);
   state_.evals_since_best = best ? 0 : state_.evals_since_best + 1;
   report_eval(result, start, best);
@@ -90,11 +69,11 @@ void Trainer::evaluate_and_judge() {
   if (best && config_.checkpoint.keep_best) save();
 }
 
-void Trainer::report_eval(const Judged& result, std::chrono::steady_clock::time_point start, bool best) {
+void Trainer::report_eval(const Assessment& result, std::chrono::steady_clock::time_point start, bool best) {
   services_.metrics->eval({.step = state_.step,
                            .epoch = length_.epoch_of(state_.step),
                            .loss = result.loss,
-                           .perplexity = run_model_.task.is_language() ? perplexity(result.loss) : kUnknown,
+                           .perplexity = result.perplexity,
                            .seconds = seconds_since(start),
                            .best = best,
                            .values = result.values});

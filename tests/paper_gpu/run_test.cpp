@@ -61,7 +61,7 @@ class PaperRun : public LabelledRunTest {
 
   static void expect_quiet(const RunConfig& config) {
     Watch watch;
-    Trainer trainer(config, load_run_data(config));
+    Trainer trainer(config, open_run(config));
     trainer.attach({.metrics = &watch, .note = [&](const std::string& line) { watch.note(line); }});
     trainer.run();
     EXPECT_GT(watch.looks, 20);
@@ -89,7 +89,7 @@ TEST_F(PaperRun, UploadsDoNotOvertakeTheGpu) {
   config.training.micro_batch_size = 1;
   config.training.steps = 8;
   Recorder recorder;
-  Trainer trainer(config, load_run_data(config));
+  Trainer trainer(config, open_run(config));
   trainer.attach({.metrics = &recorder});
   trainer.run();
   EXPECT_EQ(recorder.steps.size(), 8u);
@@ -105,7 +105,7 @@ TEST_F(PaperRun, TakesNothingWithAveragedWeights) {
 // Rows fill up as they come, so that batches of training may have other sizes later; evaluations are prepared for all.
 TEST_F(PaperRun, ClassifierTakesNoMemoryLater) {
   Watch watch;
-  Trainer trainer(config_, load_run_data(config_));
+  Trainer trainer(config_, open_run(config_));
   const size_t used = paper::Memory::device().used();
   trainer.attach({.metrics = &watch, .note = [](const std::string&) {}});
   trainer.run();
@@ -124,7 +124,7 @@ std::string notes_of(Trainer& trainer) {
 
 TEST_F(PaperRun, DoesWithoutGraphs) {
   const RunConfig config = text_config();
-  Trainer trainer(config, load_run_data(config));
+  Trainer trainer(config, open_run(config));
   const size_t launched = paper::counts().graph_launches;
   paper::refusals().graphs = true;
   const std::string notes = notes_of(trainer);
@@ -138,7 +138,7 @@ TEST_F(PaperRun, RunsOnceItIsThere) {
   config.compile.mode = "max-autotune";
   config.compile.cache = (folder_.path() / "tuning").string();
   config.eval.batch_size = 100;
-  Trainer trainer(config, load_run_data(config));
+  Trainer trainer(config, open_run(config));
   paper::refusals().allocations_left = 0;
   const std::string notes = notes_of(trainer);
   EXPECT_NE(notes.find("not tuned: no memory is left"), std::string::npos) << notes;
@@ -155,7 +155,7 @@ TEST_F(PaperRun, SurvivesEveryAllocationThatFails) {
     config.compile.cache = (folder_.path() / std::to_string(allowed)).string();
     paper::refusals().allocations_left = allowed;
     try {
-      Trainer trainer(config, load_run_data(config));
+      Trainer trainer(config, open_run(config));
       notes_of(trainer);
       done = paper::refusals().allocations_left > 0;
     } catch (const Error& error) {
@@ -173,7 +173,7 @@ TEST_F(PaperRun, SaysWhenAKernelHasFailed) {
   const RunConfig config = text_config();
   const size_t device = paper::Memory::device().used();
   {
-    Trainer trainer(config, load_run_data(config));
+    Trainer trainer(config, open_run(config));
     paper::refusals().waits = true;
     Recorder recorder;
     trainer.attach({.metrics = &recorder});
@@ -195,12 +195,12 @@ TEST_F(PaperRun, ResumingTakesNoMore) {
   CheckpointStore store(folder_.path());
   size_t fresh = 0;
   {
-    Trainer trainer(config, load_run_data(config));
+    Trainer trainer(config, open_run(config));
     trainer.attach({.metrics = &recorder, .store = &store});
     trainer.run();
     fresh = paper::Memory::device().used() - before;
   }
-  Trainer trainer(config, load_run_data(config));
+  Trainer trainer(config, open_run(config));
   trainer.attach({.metrics = &recorder, .store = &store});
   const std::optional<Checkpoint> saved = store.newest();
   ASSERT_TRUE(saved.has_value());
@@ -221,13 +221,13 @@ TEST_F(PaperRun, KeepsWhatItTimedBeforeItEnds) {
   } watch;
   watch.file = config.compile.cache;
   {
-    Trainer trainer(config, load_run_data(config));
+    Trainer trainer(config, open_run(config));
     trainer.attach({.metrics = &watch});
     trainer.run();
   }
   EXPECT_TRUE(watch.there);
   config.compile.cache = (folder_.path() / "tuning" / "within a file").string();
-  Trainer trainer(config, load_run_data(config));
+  Trainer trainer(config, open_run(config));
   EXPECT_NE(notes_of(trainer).find("cannot write the tuning cache"), std::string::npos);
 }
 
@@ -241,7 +241,7 @@ TEST_F(PaperRun, TakesWhatIsPlanned) {
     config.model.heads = 12;
     config.model.context = 512;
     const size_t before = paper::Memory::device().used();
-    Trainer trainer(config, load_run_data(config));
+    Trainer trainer(config, open_run(config));
     const size_t taken = paper::Memory::device().used() - before;
     const MemoryPlan& plan = trainer.session().memory_plan();
     EXPECT_GE(taken, plan.slab_bytes() + plan.device.library_bytes) << style;
@@ -272,7 +272,7 @@ TEST_F(PaperRun, RefusesBeforeItAllocates) {
   config.model.heads = 64;
   const size_t used = paper::Memory::device().used();
   try {
-    Trainer trainer(config, load_run_data(config));
+    Trainer trainer(config, open_run(config));
     ADD_FAILURE() << "a model of 39 billion parameters fits";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::out_of_memory);

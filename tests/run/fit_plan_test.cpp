@@ -8,12 +8,13 @@
 #include "model_files/folder_files.h"
 #include "run/preset.h"
 #include "run/run_model.h"
+#include "session/session.h"
 #include "run/run_options.h"
 
 namespace gradmill::test {
 namespace {
 
-CheckedData sizes_alone(const RunConfig& config) { return {.vocab = 40, .sizes = session_options(config)}; }
+CheckedData sizes_alone(const RunConfig& config) { return {.vocab = 40, .shape = batch_shape(config)}; }
 
 const FitChoice* find(const std::vector<FitChoice>& choices, const std::string& settings) {
   const auto at = std::ranges::find(choices, settings, &FitChoice::settings);
@@ -34,7 +35,8 @@ TEST(FitPlan, TriesEveryWayToSaveMemory) {
   ASSERT_EQ(choices.size(), 4u * 3);  // micro-batches of 5, 3, 2 and 1
   const FitChoice* const whole = find(choices, "");
   ASSERT_EQ(whole, &choices.front());
-  const Transformer model = open_run_model(config, {}, 40).make();
+  const RunModel opened = open_run_model(config, {}, 40);
+  const Transformer& model = *opened.network;
   EXPECT_EQ(whole->bytes, Session::plan(model, session_options(config)).total_bytes());
   for (const char* settings : {"machine.save_policy=cheap", "machine.save_policy=block", "training.micro_batch_size=3",
                                "training.micro_batch_size=1 machine.save_policy=block"}) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classifiers and regressors: they learn, resume to the bit, are judged by their metric, and answer as files say.
+#include "run/load_run_data.h"
 #include "run/labelled_run_fixture.h"
 
 #include <gtest/gtest.h>
@@ -83,7 +84,7 @@ TEST_F(LabelledRunTest, MicroBatchesDoNotChangeTheRun) {
 
 TEST_F(LabelledRunTest, UsesTheMemoryOfItsPlan) {
   config_.training.epochs = 1;
-  Trainer trainer(config_, load_run_data(config_));
+  Trainer trainer(config_, open_run(config_));
   Recorder recorder;
   trainer.attach({.metrics = &recorder, .config_yaml = ""});
   trainer.run();

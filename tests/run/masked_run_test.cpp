@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "run/load_run_data.h"
 #include "run/export_model.h"
 #include "run/loaded_run.h"
 #include "run/masked_data.h"
@@ -95,7 +96,7 @@ TEST_F(MaskedRunTest, LearnsResumesAndGoesOnFromItsFolder) {
   config.config = config_;
   write_run_files(folder_.path() / "mask", config, *load_run_data(config_));
   LoadedRun loaded(newest("mask"));
-  EXPECT_TRUE(loaded.task().is_masked());
+  EXPECT_TRUE(loaded.task().predicts_hidden_tokens());
   EXPECT_DOUBLE_EQ(loaded.evaluate_validation().loss(), whole.outcome.validation_loss);
   const Evaluation other = loaded.evaluate_text((folder_.path() / "validation.jsonl").string());
   EXPECT_LT(other.loss(), 1.5);
@@ -106,7 +107,7 @@ TEST_F(MaskedRunTest, LearnsResumesAndGoesOnFromItsFolder) {
   const auto json = nlohmann::json::parse(read_bytes(exported / "config.json", kWholeFile));
   EXPECT_EQ(json["architectures"][0], "BertForMaskedLM");
   LoadedRun folder(exported);
-  EXPECT_TRUE(folder.task().is_masked());
+  EXPECT_TRUE(folder.task().predicts_hidden_tokens());
   const int64_t context = config_.model.context;
   config_.model = ModelConfig();
   config_.model.path = exported.string();

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "run/load_run_data.h"
 #include "data/tokens/token_folder.h"
 #include "run/loaded_run.h"
 #include "run/run_folder.h"
@@ -129,7 +130,7 @@ TEST_F(TokenRunTest, ALoadedRunHasWeightsAndNothingToTrainThemWith) {
         }
       }
       EXPECT_EQ(plan.phase(Phase::train).saved.bytes + plan.phase(Phase::train).scratch.bytes, 0u);
-      const MemoryPlan trained = Session::plan(loaded.described().make(), session_options(config_));
+      const MemoryPlan trained = Session::plan(*loaded.run_model().network, session_options(config_));
       EXPECT_LT(2 * plan.persistent.bytes, trained.persistent.bytes) << name;
     }
   }
@@ -242,7 +243,7 @@ TEST_F(TokenRunTest, ValidationWithoutATargetIsFoundAfterTheFirstStep) {
   config_.data.eos = "none";
   config_.data.validation_path = folder_.write("single.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n").string();
   Recorder recorder;
-  Trainer trainer(config_, load_run_data(config_));
+  Trainer trainer(config_, open_run(config_));
   trainer.attach({.metrics = &recorder});
   expect_error([&] { trainer.run(); }, ExitCode::data, {"no token to predict", "two or more tokens"});
   EXPECT_EQ(recorder.steps.size(), 1u);

@@ -33,7 +33,7 @@ class GpuRuns : public testing::TestWithParam<const char*> {
     request.overrides = settings;
     const RunConfig config = load_config(request).config;
     LossRecorder recorder;
-    Trainer trainer(config, load_run_data(config));
+    Trainer trainer(config, open_run(config));
     trainer.attach({.metrics = &recorder});
     trainer.run();
     return recorder;
@@ -120,7 +120,7 @@ TEST_P(GpuRuns, EvaluationsTakeNoMemoryLater) {
   config.eval.batch_size = 256;
   config.sample.tokens = 20;
   MemoryRecorder recorder;
-  Trainer trainer(config, load_run_data(config));
+  Trainer trainer(config, open_run(config));
   recorder.session = &trainer.session();
   trainer.attach({.metrics = &recorder});
   trainer.run();

@@ -20,7 +20,7 @@ TEST(Recipe, ShakespeareOnTheCpu) {
   request.overrides = {"experiment=shakespeare_cpu"};
   const RunConfig config = load_config(request).config;
   MetricsSink quiet;
-  Trainer trainer(config, load_run_data(config));
+  Trainer trainer(config, open_run(config));
   trainer.attach({.metrics = &quiet});
   const TrainOutcome summary = trainer.run();
   EXPECT_LE(summary.validation_loss, 1.90);

@@ -42,7 +42,7 @@ TEST_P(RteTest, LossesAsTransformers) {
   config.machine.device = GetParam();
   config.machine.dtype = "fp32";
 
-  Trainer trainer(config, load_run_data(config));
+  Trainer trainer(config, open_run(config));
   Recorder recorder;
   trainer.attach({.metrics = &recorder, .config_yaml = ""});
   trainer.session().write_weights([&](ExecContext& ctx, Weights& weights) {

@@ -70,7 +70,7 @@ class TrainerTest : public testing::Test {
     const std::filesystem::path run_folder = folder_.path() / name;
     std::filesystem::create_directories(run_folder);
     CheckpointStore store(run_folder);
-    Trainer trainer(config_, load_run_data(config_));
+    Trainer trainer(config_, open_run(config_));
     trainer.attach(
         {.metrics = &result.recorder,
          .store = &store,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop: it learns, it reports, and it stops on nonsense.
+#include "run/load_run_data.h"
 #include "train/trainer_fixture.h"
 
 #include <gtest/gtest.h>
@@ -225,7 +226,7 @@ TEST_F(TrainerTest, DivergesInItsFirstStep) {
   expect_error(
       [&] {
         Recorder recorder;
-        Trainer trainer(config_, load_run_data(config_));
+        Trainer trainer(config_, open_run(config_));
         trainer.attach({.metrics = &recorder});
         trainer.run();
       },
@@ -243,7 +244,7 @@ TEST_F(TrainerTest, AnEvaluationThatFailsAtTheEndLosesNothing) {
   std::filesystem::create_directories(folder);
   Failing metrics;
   CheckpointStore store(folder);
-  Trainer trainer(config_, load_run_data(config_));
+  Trainer trainer(config_, open_run(config_));
   trainer.attach({.metrics = &metrics, .store = &store});
   EXPECT_THROW(trainer.run(), Error);
   EXPECT_EQ(store.newest()->step(), 60);

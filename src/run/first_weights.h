@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The weights that a model starts with: those of its files, and those of adapters.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "run/run_model.h"
+#include "session/session.h"
+
+namespace gradmill {
+
+// Random weights stay where the files have none: a new head. `note` is told which. `network` is the model's own, or one
+// with the same parameters.
+void load_first_weights(const RunModel& model, const Transformer& network, Session& session,
+                        const std::function<void(const std::string&)>& note);
+
+}  // namespace gradmill

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// open_run: opens the parts of a run, each once: tokenizer, model files, data, network and session.
+#pragma once
+
+#include <memory>
+
+#include "run/note_relay.h"
+#include "run/run_data.h"
+#include "run/run_model.h"
+#include "session/session.h"
+
+namespace gradmill {
+
+struct RunParts {
+  std::unique_ptr<RunData> data;
+  RunModel model;
+  std::unique_ptr<Session> session;  // of the model's network, with its first weights
+  // What data, model and session have to say. The session goes on using it while it lives.
+  std::shared_ptr<NoteRelay> notes = std::make_shared<NoteRelay>();
+};
+
+// Throws what the parts throw. A model that does not fit the settings is refused before its data is tokenised.
+RunParts open_run(const RunConfig& config, const RunDataOptions& options = {});
+
+}  // namespace gradmill

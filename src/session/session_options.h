@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a session is made with, beside the model.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/device_spec.h"
+#include "core/dtype.h"
+#include "core/kernel_options.h"
+#include "nn/save_policy.h"
+#include "optim/optimizer.h"
+#include "session/batch_shape.h"
+
+namespace gradmill {
+
+// For fp16, whose gradients underflow: the loss is multiplied, gradients divided again in fp32.
+struct LossScaling {
+  float initial = 1;
+  uint32_t growth_steps = 0;  // finite steps after which it doubles; 0: it stays
+};
+
+struct SessionOptions : BatchShape {
+  DeviceSpec device = host_cpu();
+  int num_threads = 1;
+  DType dtype = DType::fp32;
+  SavePolicy policy = SavePolicy::none();
+  AdamWOptions adamw;
+  float ema_decay = 0;  // of averaged weights; 0: none are kept
+  float dropout = 0;
+  uint64_t seed = 0;
+  bool inference = false;  // evaluates and generates only: no gradients, moments or averages, no room for a step
+  bool poison = false;     // fill every allocation with NaN first: for tests
+  KernelOptions kernels;
+  LossScaling loss_scaling;
+  bool capture = false;      // replay steps as graphs, where the device can
+  bool autotune = false;     // time the libraries' algorithms in the first step
+  std::string tuning_cache;  // file that keeps what was timed
+  std::function<void(const std::string&)> note = [](const std::string&) {};
+
+  const BatchShape& shape() const { return *this; }
+  BatchShape& shape() { return *this; }
+};
+
+}  // namespace gradmill
