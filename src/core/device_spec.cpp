@@ -4,10 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
-
-#include "core/error.h"
-#include "core/gpu_catalogue.h"
 
 namespace gradmill {
 
@@ -34,18 +30,6 @@ DeviceSpec host_cpu() {
   spec.fp32_flops = spec.tf32_flops = spec.half_flops = 102e9 * spec.num_units;
   spec.bandwidth = std::min(20e9 * spec.num_units, 200e9);
   return spec;
-}
-
-DeviceSpec device_by_name(std::string_view name) {
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (lower == "cpu") return host_cpu();
-  std::string known = "cpu";
-  for (const DeviceSpec& spec : gpu_catalogue()) {
-    if (spec.name == lower) return spec;
-    known += ", " + spec.name;
-  }
-  throw usage_error(fmt::format("unknown device '{}'", name), "choose one of: " + known);
 }
 
 }  // namespace gradmill

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 
 #include "core/dtype.h"
 
@@ -34,7 +33,5 @@ struct DeviceSpec {
 
 // This machine's CPU: cores and memory as the system reports them; rates are estimates from the core count.
 DeviceSpec host_cpu();
-// "cpu", or a catalogued name in any case. Throws a usage error that lists the names.
-DeviceSpec device_by_name(std::string_view name);
 
 }  // namespace gradmill

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "core/error.h"
+
 namespace gradmill {
 namespace {
 
@@ -145,6 +147,18 @@ DeviceSpec describe_gpu(const GpuTraits& traits) {
   estimate_rates(spec, traits.clock);
   add_overheads(spec);
   return spec;
+}
+
+DeviceSpec device_by_name(std::string_view name) {
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (lower == "cpu") return host_cpu();
+  std::string known = "cpu";
+  for (const DeviceSpec& spec : gpu_catalogue()) {
+    if (spec.name == lower) return spec;
+    known += ", " + spec.name;
+  }
+  throw usage_error(fmt::format("unknown device '{}'", name), "choose one of: " + known);
 }
 
 }  // namespace gradmill

@@ -4,12 +4,15 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/device_spec.h"
 
 namespace gradmill {
 
 std::span<const DeviceSpec> gpu_catalogue();
+// "cpu", or a catalogued name in any case. Throws a usage error that lists the names.
+DeviceSpec device_by_name(std::string_view name);
 
 // Bytes that cuBLASLt works in, as NVIDIA recommends: Hopper's kernels, and those of data centre Blackwell, split k
 // where they are given room.

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/gpu_catalogue.h"
-#include "cuda/engine.h"
+#include "cuda/gpu_stream.h"
 #include "cuda/gemm_plan.h"
 #include "cuda/gemm_tuner.h"
 #include "cuda/tuning_cache.h"
@@ -57,13 +57,13 @@ struct Gemm::Impl {
     cublasLtMatmulAlgo_t algo{};
   };
 
-  explicit Impl(Engine& owner)
-      : engine(owner),
+  explicit Impl(GpuStream& owner)
+      : gpu(owner),
         handle(make_handle(library)),
         workspace(library_workspace(owner.compute_capability())),
         cache(owner.options().tuning_cache, machine_of(owner.options(), library)) {}
 
-  LtContext context() const { return {library, handle.get(), workspace.bytes(), engine.stream()}; }
+  LtContext context() const { return {library, handle.get(), workspace.bytes(), gpu.stream()}; }
   const Planned& planned(const GemmCall& call);
   cublasLtMatmulAlgo_t choose(const GemmPlan& plan, const GemmProblem& problem, const GemmCall& call);
   cublasLtMatmulAlgo_t tune(const GemmPlan& plan, const GemmProblem& problem, const GemmCall& call,
@@ -71,7 +71,7 @@ struct Gemm::Impl {
   bool decide(const GemmProblem& problem, const GemmCall& call, const std::function<void()>& apart,
               const std::function<void()>& after);
 
-  Engine& engine;
+  GpuStream& gpu;
   CublasLt library;
   LtHandle handle;
   DeviceMemory workspace;
@@ -81,7 +81,7 @@ struct Gemm::Impl {
 };
 
 const Gemm::Impl::Planned& Gemm::Impl::planned(const GemmCall& call) {
-  const GemmProblem problem = problem_of(call, engine.compute_capability());
+  const GemmProblem problem = problem_of(call, gpu.compute_capability());
   if (const auto found = plans.find(problem); found != plans.end()) return found->second;
   Planned fresh{GemmPlan(library, problem, call)};
   fresh.algo = choose(fresh.plan, problem, call);
@@ -95,7 +95,7 @@ cublasLtMatmulAlgo_t Gemm::Impl::choose(const GemmPlan& plan, const GemmProblem&
       if (plan.accepts(context(), algo)) return algo;
     }
   }
-  const bool timed = engine.options().autotune && !problem.deterministic && !is_capturing(engine.stream());
+  const bool timed = gpu.options().autotune && !problem.deterministic && !is_capturing(gpu.stream());
   const std::vector<cublasLtMatmulAlgo_t> algos = plan.suggest(context(), timed ? kCandidates : 1);
   if (algos.empty()) {
     throw Error(ExitCode::failure, fmt::format("cuBLASLt has no algorithm for the product {}", problem.str()),
@@ -106,14 +106,14 @@ cublasLtMatmulAlgo_t Gemm::Impl::choose(const GemmPlan& plan, const GemmProblem&
 
 cublasLtMatmulAlgo_t Gemm::Impl::tune(const GemmPlan& plan, const GemmProblem& problem, const GemmCall& call,
                                       std::span<const cublasLtMatmulAlgo_t> algos) {
-  engine.note_once("timing matrix products once, in the first step");
+  gpu.note_once("timing matrix products once, in the first step");
   try {
     const cublasLtMatmulAlgo_t algo = fastest(context(), plan, call, algos);
     cache.put(problem.str(), std::bit_cast<TuningCache::Value>(algo));
     return algo;
   } catch (const Error& error) {
     if (error.code() != ExitCode::out_of_memory) throw;
-    engine.note_once("some matrix products are not tuned: no memory is left to time them");
+    gpu.note_once("some matrix products are not tuned: no memory is left to time them");
     return algos.front();
   }
 }
@@ -135,7 +135,7 @@ bool Gemm::Impl::decide(const GemmProblem& problem, const GemmCall& call, const 
       library.check(run(), "a matrix product");
       after();
     };
-    return clearly_faster(engine.stream(), together, apart);
+    return clearly_faster(gpu.stream(), together, apart);
   };
   const TuningCache::Value* known = cache.find(problem.str());
   if (known != nullptr && *known == TuningCache::Value{}) return false;
@@ -148,7 +148,7 @@ bool Gemm::Impl::decide(const GemmProblem& problem, const GemmCall& call, const 
   return plans.emplace(problem, std::move(fresh)).second;
 }
 
-Gemm::Gemm(Engine& engine) : impl_(std::make_unique<Impl>(engine)) {}
+Gemm::Gemm(GpuStream& gpu) : impl_(std::make_unique<Impl>(gpu)) {}
 
 // Without a word if it cannot be written: those who listen to notes may be gone.
 Gemm::~Gemm() { impl_->cache.save(); }
@@ -164,18 +164,18 @@ bool Gemm::prefers(const GemmCall& call, const std::function<void()>& apart, con
   assert(call.epilogue != GemmEpilogue::none && call.beta == 0);
   assert(call.aux.shape == call.c.shape && call.aux.dtype == call.c.dtype && call.c.dtype != DType::fp32);
   constexpr int64_t kStep = 8;  // elements that the library wants to divide aux's rows
-  const GemmProblem problem = problem_of(call, impl_->engine.compute_capability());
-  const bool can = impl_->engine.options().autotune && !problem.deterministic && problem.stride_aux % kStep == 0 &&
+  const GemmProblem problem = problem_of(call, impl_->gpu.compute_capability());
+  const bool can = impl_->gpu.options().autotune && !problem.deterministic && problem.stride_aux % kStep == 0 &&
                    problem.alignment[4] >= 16;
   if (!can) return false;
   if (const auto found = impl_->preferred.find(problem); found != impl_->preferred.end()) return found->second;
-  if (is_capturing(impl_->engine.stream())) return false;
+  if (is_capturing(impl_->gpu.stream())) return false;
   bool better = false;
   try {
     better = impl_->decide(problem, call, apart, after);
   } catch (const Error& error) {
     if (error.code() != ExitCode::out_of_memory) throw;
-    impl_->engine.note_once("some matrix products are not tuned: no memory is left to time them");
+    impl_->gpu.note_once("some matrix products are not tuned: no memory is left to time them");
   }
   return impl_->preferred.emplace(problem, better).first->second;
 }
@@ -183,8 +183,7 @@ bool Gemm::prefers(const GemmCall& call, const std::function<void()>& apart, con
 size_t Gemm::workspace_bytes() const { return impl_->workspace.bytes().size(); }
 
 void Gemm::save_tuning() {
-  if (!impl_->cache.save())
-    impl_->engine.note_once("cannot write the tuning cache " + impl_->engine.options().tuning_cache);
+  if (!impl_->cache.save()) impl_->gpu.note_once("cannot write the tuning cache " + impl_->gpu.options().tuning_cache);
 }
 
 }  // namespace gradmill::cuda

@@ -10,7 +10,7 @@
 
 namespace gradmill::cuda {
 
-class Engine;
+class GpuStream;
 
 // What becomes of a product before it is stored. gelu: c is the tanh GELU of it, and `aux` the product itself.
 // gelu_gradient: it is multiplied with the slope of the GELU at `aux`.
@@ -34,7 +34,7 @@ struct GemmCall {
 
 class Gemm {
  public:
-  explicit Gemm(Engine& engine);
+  explicit Gemm(GpuStream& gpu);
   ~Gemm();
 
   // Enqueues the product on the engine's stream. The first call of a problem plans it, and may then wait for the GPU

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "cuda/engine.h"
+#include "cuda/gpu_stream.h"
 #include "cuda/sdpa_cudnn.h"
 #include "cuda/sdpa_graph.h"
 
@@ -26,7 +26,7 @@ size_t workspace_limit(const SdpaProblem& problem) {
 }  // namespace
 
 struct Sdpa::Impl {
-  Engine& engine;
+  GpuStream& gpu;
   std::unique_ptr<cudnnContext, CudnnHandleDeleter> handle;
   std::string no_handle;  // why there is none
   bool opened = false;
@@ -42,7 +42,7 @@ struct Sdpa::Impl {
     cudnnStatus_t status = cudnnCreate(&created);
     if (status == CUDNN_STATUS_SUCCESS) {
       handle.reset(created);
-      status = cudnnSetStream(created, engine.stream());
+      status = cudnnSetStream(created, gpu.stream());
     }
     if (status != CUDNN_STATUS_SUCCESS) no_handle = std::string("cuDNN does not start: ") + cudnnGetErrorString(status);
     return no_handle;
@@ -51,19 +51,18 @@ struct Sdpa::Impl {
   // What needs no plan to know. The library's other limits are found by planning.
   std::string refuses_outright(const SdpaProblem& problem) {
     if (problem.dtype == DType::fp32) return "cuDNN has no fp32 attention";
-    if (engine.compute_capability() < 80) return "cuDNN's attention needs compute capability 8.0";
+    if (gpu.compute_capability() < 80) return "cuDNN's attention needs compute capability 8.0";
     if (problem.head_dim % 8 != 0) return "cuDNN wants heads of a multiple of 8";
     for (int64_t stride : {problem.q_stride, problem.k_stride, problem.v_stride, problem.out_stride}) {
       if (stride % 8 != 0) return "cuDNN wants rows at multiples of 16 bytes";
     }
     if (!open().empty()) return open();
-    if (std::string wrong = known_wrong_in_cudnn(problem, engine.compute_capability(), cudnn_version());
-        !wrong.empty()) {
+    if (std::string wrong = known_wrong_in_cudnn(problem, gpu.compute_capability(), cudnn_version()); !wrong.empty()) {
       return wrong;
     }
     // Older ones keep statistics of ragged sequences as if all were of full length.
     if (problem.ragged && cudnn_version() < 90600) return "sequences of different lengths need cuDNN 9.6";
-    if (problem.ragged && engine.compute_capability() < 90) {
+    if (problem.ragged && gpu.compute_capability() < 90) {
       return "cuDNN takes sequences of different lengths from compute capability 9.0 on";
     }
     return {};
@@ -95,7 +94,7 @@ struct Sdpa::Impl {
   }
 };
 
-Sdpa::Sdpa(Engine& engine) : impl_(new Impl{engine}) {}
+Sdpa::Sdpa(GpuStream& gpu) : impl_(new Impl{gpu}) {}
 Sdpa::~Sdpa() = default;
 
 // Up to 9.15 the frontend would copy lengths from host memory that is gone when a captured step runs.

@@ -11,7 +11,7 @@
 
 namespace gradmill::cuda {
 
-class Engine;
+class GpuStream;
 
 // Where a ragged tensor's sequences begin, in elements: (B + 1) int64, row offset times stride.
 struct SdpaOffsets {
@@ -31,7 +31,7 @@ struct SdpaBuffers {
 
 class Sdpa {
  public:
-  explicit Sdpa(Engine& engine);
+  explicit Sdpa(GpuStream& gpu);
   ~Sdpa();
 
   // Whether problems whose sequences all have `len` rows may be posed as such; if not, pose them as ragged.

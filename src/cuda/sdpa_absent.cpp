@@ -7,7 +7,7 @@ namespace gradmill::cuda {
 
 struct Sdpa::Impl {};
 
-Sdpa::Sdpa(Engine&) {}
+Sdpa::Sdpa(GpuStream&) {}
 Sdpa::~Sdpa() = default;
 
 bool Sdpa::takes_dense(int64_t) { return true; }

@@ -13,8 +13,6 @@
 #include <system_error>
 #include <vector>
 
-#include "files/faulty_file_ops.h"
-
 namespace gradmill {
 namespace {
 
@@ -101,13 +99,9 @@ bool FileError::no_links() const {
   return reason_ == EPERM || reason_ == EOPNOTSUPP || reason_ == ENOSYS || reason_ == EMLINK || reason_ == EXDEV;
 }
 
-FileOps& real_file_ops() {
+FileOps& posix_file_ops() {
   static PosixFileOps posix;
-  static const std::unique_ptr<FaultyFileOps> faulty = [] {
-    const char* fault = std::getenv("GRADMILL_FAULT");
-    return fault == nullptr ? nullptr : std::make_unique<FaultyFileOps>(posix, parse_fault(fault));
-  }();
-  return faulty ? static_cast<FileOps&>(*faulty) : posix;
+  return posix;
 }
 
 path parent_folder(const path& path) { return path.has_parent_path() ? path.parent_path() : "."; }

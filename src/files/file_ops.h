@@ -59,6 +59,8 @@ class FileOps {
 // The system's own. For tests of the whole binary, the environment variable GRADMILL_FAULT makes them fail, as
 // parse_fault in files/faulty_file_ops.h reads it; it is read once, at the first call.
 FileOps& real_file_ops();
+// The system's, without faults.
+FileOps& posix_file_ops();
 
 // A folder with all it holds, or a single file; links are removed, not followed. Nothing there: nothing done.
 void remove_tree(FileOps& ops, const std::filesystem::path& path);

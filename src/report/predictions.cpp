@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "data/labelled/read_labelled.h"
 #include "run/class_settings.h"
 #include "run/labelled_data.h"
 

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "data/labelled/read_labelled.h"
 #include "core/error.h"
 #include "core/seq_layout.h"
 #include "files/sha256.h"

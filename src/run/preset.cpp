@@ -6,6 +6,7 @@
 #include <optional>
 #include <sstream>
 
+#include "core/gpu_catalogue.h"
 #include "core/error.h"
 #include "run/fit_plan.h"
 #include "run/run_options.h"

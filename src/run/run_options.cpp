@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "core/gpu_catalogue.h"
 #include "cuda/devices.h"
 
 namespace gradmill {

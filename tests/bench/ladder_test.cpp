@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ladder: which rungs a device gets, what a result says, and how it is written down.
+#include "core/gpu_catalogue.h"
 #include "bench/ladder.h"
 
 #include <gtest/gtest.h>

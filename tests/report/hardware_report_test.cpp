@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/gpu_catalogue.h"
 #include "report/hardware_report.h"
 
 #include <gtest/gtest.h>

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "data/labelled/read_labelled.h"
 #include "data/labelled/encoded_set.h"
 #include "data/labelled/summary.h"
 

@@ -62,9 +62,4 @@ struct LabelledOptions {
   int64_t max_memory = int64_t{8} << 30;  // bytes for all examples: the set is kept in memory
 };
 
-// Classes are the labels in sorted order, whole numbers by value. Columns are chosen by the first records (see
-// columns.h), and all files must have them. Throws a data_error that names file and line for bad records (unless they
-// are skipped), and where there is no example.
-LabelledSet read_labelled(std::span<const SourceFile> files, const LabelledOptions& options);
-
 }  // namespace gradmill

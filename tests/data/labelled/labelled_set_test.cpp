@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/labelled/read_labelled.h"
 #include "data/records/compressed.h"
 #include "support/errors.h"
 #include "support/temporary_folder.h"

@@ -13,8 +13,6 @@
 namespace gradmill::jinja {
 
 class Renderer;
-struct MacroSignature;
-struct Scope;
 
 // Of one call, filter or test.
 struct Arguments {
@@ -40,13 +38,5 @@ struct Builtin {
 
 // Puts arguments given by name into their places. Throws a Fault for one too many, or for a name that it does not know.
 Arguments bind(const Builtin& builtin, Arguments arguments);
-
-struct Callable {
-  const Builtin* builtin = nullptr;  // or a macro:
-  const MacroSignature* macro = nullptr;
-  Scope* scope = nullptr;  // where the macro was defined
-  Value self = {};         // of a method
-  int depth = 1;
-};
 
 }  // namespace gradmill::jinja

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/chat/jinja/callable.h"
-
 namespace gradmill::jinja {
 
 int depth_around(int depth, const Limits& limits) {

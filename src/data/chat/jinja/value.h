@@ -20,7 +20,10 @@ struct List;
 struct Dict;
 struct Namespace;
 struct LoopState;
+struct Builtin;
 struct Callable;
+struct MacroSignature;
+struct Scope;
 
 struct None {};
 // A name or member that is not there; `what` says which.
@@ -137,5 +140,14 @@ Value make_dict(Dict dict, const Limits& limits);
 size_t key_bytes(const Value& key);
 // Equal for values that are equal as keys of a dict. Throws a Fault for what Python cannot hash.
 std::string hash_key(const Value& value);
+
+// A function of this library, or a macro of the template, as a value.
+struct Callable {
+  const Builtin* builtin = nullptr;  // or a macro:
+  const MacroSignature* macro = nullptr;
+  Scope* scope = nullptr;  // where the macro was defined
+  Value self = {};         // of a method
+  int depth = 1;
+};
 
 }  // namespace gradmill::jinja
