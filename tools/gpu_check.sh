@@ -70,10 +70,11 @@ compare() {
   GRADMILL_TEST_DUMP="$dumps/hardware/ops" "$folder/tests/ops_test" --gtest_filter="$filter" --gtest_brief=1 \
     >"$out/compared_on_hardware.txt" 2>&1 || code=1
   summary "ops_test, compared" "$out/compared_on_hardware.txt"
-  # Several parts for each core, since some tests are long.
+  # Several parts for each core, since some tests are long. A part stays on one core: tests compute on the CPU with as
+  # many threads as they may use cores.
   export GTEST_TOTAL_SHARDS=$((cores * 6)) dumps folder filter
-  seq 0 $((GTEST_TOTAL_SHARDS - 1)) | LD_LIBRARY_PATH="$folder/paper:$folder/lib" xargs -P "$cores" -I{} sh -c '
-    GTEST_SHARD_INDEX={} GRADMILL_TEST_DUMP="$dumps/paper/part{}" "$folder/paper/ops_test_on_paper" \
+  seq 0 $((GTEST_TOTAL_SHARDS - 1)) | LD_LIBRARY_PATH="$folder/paper:$folder/lib" xargs -P "$cores" --process-slot-var=core -I{} sh -c '
+    GTEST_SHARD_INDEX={} GRADMILL_TEST_DUMP="$dumps/paper/part{}" taskset -c "$core" "$folder/paper/ops_test_on_paper" \
       --gtest_filter="$filter" --gtest_brief=1; code=$?
     # 1 is a test that failed, or a part in which nothing was launched.
     [ $code -le 1 ] || echo "part {} on paper ended with status $code"' >"$out/compared_on_paper.txt" 2>&1
