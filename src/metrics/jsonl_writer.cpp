@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "metrics/step_fields.h"
+
 namespace gradmill {
 namespace {
 
@@ -19,8 +21,6 @@ class Line {
     if (std::isfinite(value)) return raw(key, value);
     return raw(key, "null");
   }
-  // Nothing at all when it is not known: for what most machines do not have.
-  Line& number_if_known(std::string_view key, double value) { return std::isfinite(value) ? raw(key, value) : *this; }
   template <class T>
   Line& raw(std::string_view key, const T& value) {
     fmt::format_to(std::back_inserter(text_), R"(,"{}":{})", key, value);
@@ -50,17 +50,20 @@ JsonlWriter::JsonlWriter(const std::filesystem::path& path, int64_t resume_step,
 }
 
 void JsonlWriter::step(const StepMetrics& metrics) {
+  using Kind = StepField::Kind;
   Line line("train");
-  line.raw("step", metrics.step).number("epoch", metrics.epoch).number("loss", metrics.loss);
-  line.number("lr", metrics.lr).number("grad_norm", metrics.grad_norm).number("tokens_per_s", metrics.tokens_per_s);
-  line.number("samples_per_s", metrics.samples_per_s).number("mfu", metrics.mfu);
-  line.raw("tokens_seen", metrics.tokens_seen).number("step_ms", metrics.step_ms);
-  line.number("memory_bytes", metrics.memory_bytes == 0 ? kUnknown : double(metrics.memory_bytes));
-  line.number("loader_stall", metrics.loader_stall);
-  line.number_if_known("gpu_utilisation", metrics.gpu.utilisation).number_if_known("gpu_watts", metrics.gpu.watts);
-  line.number_if_known("gpu_celsius", metrics.gpu.celsius);
-  if (metrics.gpu.memory_bytes > 0) line.raw("gpu_memory_bytes", metrics.gpu.memory_bytes);
-  line.raw("finite", metrics.finite && std::isfinite(metrics.loss) && std::isfinite(metrics.grad_norm));
+  line.raw("step", metrics.step);
+  visit_step_fields(metrics, [&](const StepField& field, const auto& value) {
+    const double number = known_number(field, value);
+    const bool may_be_left_out = field.kind == Kind::number_if_known || field.kind == Kind::bytes_if_known;
+    if (may_be_left_out && !std::isfinite(number)) return;
+    if (field.kind == Kind::count || (field.kind == Kind::bytes_if_known)) {
+      line.raw(field.name, value);
+    } else {
+      line.number(field.name, number);
+    }
+  });
+  line.raw("finite", is_finite(metrics));
   file_.append(line.finish());
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "metrics/step_fields.h"
 
 namespace gradmill {
 namespace {
@@ -26,24 +27,13 @@ bool flag(const json& object, const char* key) {
   return value != object.end() && value->is_boolean() && value->get<bool>();
 }
 
+void read(const json& object, const char* key, double& value) { value = number(object, key); }
+void read(const json& object, const char* key, uint64_t& value) { value = count(object, key); }
+
 StepMetrics step_of(const json& object, int64_t step) {
-  return {.step = step,
-          .epoch = number(object, "epoch"),
-          .loss = number(object, "loss"),
-          .lr = number(object, "lr"),
-          .grad_norm = number(object, "grad_norm"),
-          .tokens_per_s = number(object, "tokens_per_s"),
-          .samples_per_s = number(object, "samples_per_s"),
-          .mfu = number(object, "mfu"),
-          .tokens_seen = count(object, "tokens_seen"),
-          .step_ms = number(object, "step_ms"),
-          .memory_bytes = count(object, "memory_bytes"),
-          .finite = flag(object, "finite"),
-          .loader_stall = number(object, "loader_stall"),
-          .gpu = {.utilisation = number(object, "gpu_utilisation"),
-                  .watts = number(object, "gpu_watts"),
-                  .celsius = number(object, "gpu_celsius"),
-                  .memory_bytes = count(object, "gpu_memory_bytes")}};
+  StepMetrics metrics{.step = step, .finite = flag(object, "finite")};
+  visit_step_fields(metrics, [&](const StepField& field, auto& value) { read(object, field.name, value); });
+  return metrics;
 }
 
 EvalMetrics eval_of(const json& object, int64_t step) {

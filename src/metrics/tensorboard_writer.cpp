@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "metrics/step_fields.h"
 #include "metrics/tfevents.h"
 
 namespace gradmill {
@@ -65,16 +66,11 @@ void TensorboardWriter::hparams(const Hparams& values) {
 
 void TensorboardWriter::step(const StepMetrics& metrics) {
   std::vector<tfevents::Message> values;
-  values.reserve(9);
-  values.push_back(tfevents::scalar_value("train/loss", metrics.loss));
-  values.push_back(tfevents::scalar_value("train/grad_norm", metrics.grad_norm));
-  add_if_known(values, "train/learning_rate", metrics.lr);
-  add_if_known(values, "train/epoch", metrics.epoch);
-  add_if_known(values, "train/tokens_per_s", metrics.tokens_per_s);
-  add_if_known(values, "gpu/utilisation", metrics.gpu.utilisation);
-  add_if_known(values, "gpu/watts", metrics.gpu.watts);
-  add_if_known(values, "gpu/celsius", metrics.gpu.celsius);
-  add_if_known(values, "gpu/memory_bytes", metrics.gpu.memory_bytes == 0 ? kUnknown : double(metrics.gpu.memory_bytes));
+  visit_step_fields(metrics, [&](const StepField& field, const auto& value) {
+    if (field.tensorboard == nullptr) return;
+    const double number = known_number(field, value);
+    if (field.always || std::isfinite(number)) values.push_back(tfevents::scalar_value(field.tensorboard, number));
+  });
   write(tfevents::summary(wall_clock_(), metrics.step, values));
 }
 
