@@ -122,6 +122,7 @@ void load_adapter_tensors(const SafeTensors& file, HfFamily family, const Transf
       copy_values<float>(from, tensor.transposed, to);
     }
   }
+  file.check();
 }
 
 AdapterConfig read_adapter_config(const std::filesystem::path& folder) {

@@ -32,7 +32,9 @@ std::string Checkpoint::text(std::string_view file) const {
     throw data_error(fmt::format("{}: no file {}", folder_.string(), file), "check that it is of this model");
   }
   const MappedFile mapped(folder_ / file);
-  return {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()};
+  std::string text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
+  mapped.check();
+  return text;
 }
 
 }  // namespace gradmill

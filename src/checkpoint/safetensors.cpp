@@ -204,7 +204,10 @@ std::string_view safetensors_name(DType dtype) {
   return type->name;
 }
 
-SafeTensors::SafeTensors(const std::filesystem::path& path) : path_(path.string()), file_(path) { read_header(); }
+SafeTensors::SafeTensors(const std::filesystem::path& path) : path_(path.string()), file_(path) {
+  read_header();
+  file_.check();
+}
 
 void SafeTensors::read_header() {
   const std::string_view text = header_text(path_, file_.bytes());
@@ -244,6 +247,7 @@ void SafeTensors::align(const Tensor& tensor) const {
     return;
   const Storage& copy = aligned_copies_.emplace_back(tensor.view.bytes());
   std::memcpy(copy.bytes().data(), tensor.view.data, tensor.view.bytes());
+  file_.check();
   tensor.view.data = copy.bytes().data();
 }
 

@@ -40,6 +40,9 @@ class SafeTensors {
     std::span<const std::byte> bytes;
   };
   const Stored& stored(size_t index) const { return tensors_[index].stored; }
+  // To be called after a view's or `stored` bytes were read and before what was read is used. Throws a data_error when
+  // the file became shorter, or could not be read, since it was opened.
+  void check() const { file_.check(); }
   // Pages of `stored` bytes that are no longer needed.
   void release(std::span<const std::byte> bytes) const { file_.release(bytes); }
   // Sorted.

@@ -58,6 +58,7 @@ void SafeTensors::copy_to(std::string_view name, const TensorView& destination, 
     } else {
       std::memcpy(static_cast<std::byte*>(destination.data) + row * row_bytes, block.data(), block.size());
     }
+    file_.check();
     file_.release(block);
   }
 }

@@ -34,7 +34,7 @@ Error system_failure(const std::filesystem::path& path, const char* action) {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::filesystem::path& path) {
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   // Without O_NONBLOCK, opening a pipe would wait for its writer before it could be refused.
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.value < 0) throw system_failure(path, "open");
@@ -47,17 +47,32 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value, 0);
   if (memory == MAP_FAILED) throw system_failure(path, "map");
   bytes_ = {static_cast<const std::byte*>(memory), size};
+  guard_ = MappingGuard(bytes_);
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})), guard_(std::move(other.guard_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
   std::swap(bytes_, other.bytes_);
+  std::swap(guard_, other.guard_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
+  guard_ = {};  // before others may map something at the same address
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::throw_lost() const {
+  std::error_code unknown;
+  const uintmax_t size = std::filesystem::file_size(path_, unknown);
+  const std::string what = !unknown && size < bytes_.size()
+                               ? fmt::format("it has {} bytes left of the {} it was opened with", size, bytes_.size())
+                               : "its disk no longer gives all of its bytes";
+  throw data_error(fmt::format("{}: {}", path_.string(), what),
+                   "restore the file, and do not change it while it is in use");
 }
 
 void MappedFile::release(std::span<const std::byte> bytes) const {

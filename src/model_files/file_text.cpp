@@ -13,7 +13,9 @@ std::string read_small_file(const std::filesystem::path& path, int64_t most_byte
     throw data_error(fmt::format("{}: {} bytes, where {} are plenty", path.string(), bytes.size(), most_bytes),
                      "this is not the file that its name says");
   }
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  file.check();
+  return text;
 }
 
 }  // namespace gradmill

@@ -152,6 +152,7 @@ void FolderTensors::read_rows(size_t index, int64_t begin, int64_t end, float* o
   const std::span<const std::byte> bytes =
       stored.bytes.subspan(static_cast<size_t>(begin) * row_bytes, static_cast<size_t>(end - begin) * row_bytes);
   widen(type, bytes, out);
+  files_[place.file].check();
   files_[place.file].release(bytes);
 }
 

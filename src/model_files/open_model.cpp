@@ -11,6 +11,7 @@ OpenedModel open_gguf(const std::filesystem::path& path) {
   OpenedModel opened;
   auto model = std::make_unique<GgufModel>(path);
   GgufTokenizer tokenizer = gguf_tokenizer(model->file());
+  model->check();
   if (!tokenizer.json.empty()) {
     opened.files.push_back({"tokenizer.json", std::move(tokenizer.json)});
     opened.files.push_back({"tokenizer_config.json", std::move(tokenizer.config_json)});

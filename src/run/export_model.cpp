@@ -84,8 +84,13 @@ Origin open_run(const ExportRequest& request) {
   origin.model = std::make_unique<Transformer>(origin.config.spec);
   const TensorView averages = find_averages(*checkpoint, *origin.model);
   if (!averages.defined()) return origin;
-  origin.tensors =
-      std::make_unique<ParamSource>(*origin.model, origin.config.family, fetch_flat(origin.model->params(), averages));
+  const auto fetch = [read = fetch_flat(origin.model->params(), averages), &file = checkpoint->tensors(kStateFile)](
+                         ParamId id, int64_t begin, int64_t end) {
+    std::vector<float> values = read(id, begin, end);
+    file.check();
+    return values;
+  };
+  origin.tensors = std::make_unique<ParamSource>(*origin.model, origin.config.family, fetch);
   origin.checkpoint = std::move(checkpoint);
   return origin;
 }

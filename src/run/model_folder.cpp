@@ -56,6 +56,7 @@ void load_frozen(const Checkpoint& checkpoint, const Transformer& trained, HfFam
                     });
       weights.set(ctx, id, values.data());
     }
+    if (averages.defined()) checkpoint.tensors(kStateFile).check();
     weights.refresh_compute(ctx);
   });
 }
@@ -199,6 +200,7 @@ void load_inference(const Checkpoint& checkpoint, const Transformer& model, cons
   const TensorView averages = find_averages(checkpoint, model);
   if (averages.defined()) {
     std::memcpy(state.masters.data, averages.data, averages.bytes());
+    checkpoint.tensors(kStateFile).check();
   } else {
     load_masters(checkpoint, model, described, state.masters);
   }

@@ -101,6 +101,7 @@ std::vector<CheckpointText> byte_files(const Tokenizer& bytes) {
 fs::path unpack_gguf(const fs::path& path, std::shared_ptr<const void>& keeper) {
   const GgufModel model(path);
   const GgufTokenizer tokenizer = gguf_tokenizer(model.file());
+  model.check();
   if (tokenizer.json.empty()) {
     throw data_error(fmt::format("'{}' has no tokenizer", path.string()), "name one with data.tokenizer");
   }

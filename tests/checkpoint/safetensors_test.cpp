@@ -11,6 +11,7 @@
 #include <random>
 
 #include "core/error.h"
+#include "support/errors.h"
 #include "support/goldens.h"
 
 namespace gradmill::test {
@@ -233,6 +234,19 @@ TEST_F(SafeTensorsTest, RefusesWrongEntries) {
 TEST_F(SafeTensorsTest, RefusesWhatIsNotAFile) {
   EXPECT_THROW(SafeTensors(path_ / "absent"), Error);
   EXPECT_THROW(SafeTensors(std::filesystem::temp_directory_path()), Error);
+}
+
+TEST_F(SafeTensorsTest, AFileThatBecomesShorterWhileItIsUsedIsAnError) {
+  const std::vector<float> values(100000, 1.0f);
+  const SafeTensors file = open(file_of("{" + entry("a", "F32", "100000", "0,400000") + "}", bytes_of(values)));
+  std::vector<float> copy(values.size());
+  const TensorView to(copy.data(), DType::fp32, {std::ssize(copy)});
+  file.copy_to("a", to);
+  EXPECT_EQ(copy, values);
+  file.check();
+  std::filesystem::resize_file(path_, 8192);
+  expect_error([&] { file.copy_to("a", to); }, ExitCode::data, {path_.string(), "it has 8192 bytes left"});
+  expect_error([&] { file.check(); }, ExitCode::data, {"restore the file"});
 }
 
 // Under the sanitizers this is a small fuzzer: a changed header is refused, or every view can be read to its end.

@@ -68,9 +68,11 @@ TokenShard::TokenShard(const std::filesystem::path& path) : path_(path), file_(p
   learned_ = as<uint64_t>(bytes(layout_.learned_at(), layout_.checksums_at()));
   checked_ = std::make_unique<std::atomic<bool>[]>(layout_.num_blocks());
   check_ends();
+  file_.check();
 }
 
 void TokenShard::refuse(std::string_view what) const {
+  file_.check();  // a file that became shorter is the cause
   throw data_error(fmt::format("{}: {}", path_.string(), what), "copy or tokenise this shard again");
 }
 
@@ -115,6 +117,7 @@ void TokenShard::check_blocks(uint64_t begin, uint64_t end) const {
     check_block(block);
     checked_[block].store(true, std::memory_order_relaxed);
   }
+  file_.check();
 }
 
 void TokenShard::check_block(uint64_t block) const {
@@ -152,6 +155,7 @@ void TokenShard::read(int64_t first, std::span<int32_t> out) const {
     const auto tokens = as<uint32_t>(bytes(begin, end));
     std::copy(tokens.begin(), tokens.end(), out.begin());
   }
+  file_.check();
 }
 
 void TokenShard::check_learned(int64_t first, int64_t count) const {
@@ -167,6 +171,7 @@ void TokenShard::hide_unlearned(int64_t first, std::span<int32_t> ids, int32_t h
     // Without a branch, because masks change often.
     ids[i] = learned_[at / 64] >> at % 64 & 1 ? ids[i] : hidden;
   }
+  file_.check();
 }
 
 int64_t TokenShard::count_learned(int64_t first, int64_t count) const {
@@ -179,6 +184,7 @@ int64_t TokenShard::count_learned(int64_t first, int64_t count) const {
     learned += std::popcount(bits);
     at += num_bits;
   }
+  file_.check();
   return learned;
 }
 

@@ -32,10 +32,15 @@ class TokenShard {
   int64_t num_tokens() const { return static_cast<int64_t>(layout_.num_tokens); }
   int64_t num_documents() const { return static_cast<int64_t>(layout_.num_documents); }
   // One behind the document's last token: where the next one begins. Documents may be empty.
-  int64_t document_end(int64_t document) const { return static_cast<int64_t>(ends_[static_cast<size_t>(document)]); }
+  int64_t document_end(int64_t document) const {
+    const uint64_t end = ends_[static_cast<size_t>(document)];
+    file_.check();
+    return static_cast<int64_t>(end);
+  }
 
   // Tokens [first, first + out.size()), which must exist. Any thread may call it. Throws a data_error that names the
-  // damaged bytes and tokens where a checksum or an id is wrong; a block's checksum is computed once.
+  // damaged bytes and tokens where a checksum or an id is wrong, or the file where it became shorter since it was
+  // opened; a block's checksum is computed once.
   void read(int64_t first, std::span<int32_t> out) const;
   // Whether some tokens may be for reading only: no target, as a user's words in a conversation.
   bool has_learned_plane() const { return layout_.has_learned; }

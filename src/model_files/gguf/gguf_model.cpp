@@ -31,6 +31,7 @@ GgufModel::GgufModel(const std::filesystem::path& path)
       file_(mapping_->bytes(), path.string()),
       config_(read_model_config(gguf_config_json(file_), path.string())) {
   add_tensors();
+  check();
 }
 
 GgufModel::GgufModel(std::span<const std::byte> bytes, std::string_view where)
@@ -113,6 +114,7 @@ void GgufModel::read_rows(size_t index, int64_t begin, int64_t end, float* out) 
   if (place.minus_one) {
     for (int64_t i = 0; i < (end - begin) * cols; ++i) out[i] -= 1;
   }
+  check();
   // By then nothing of it is needed again, whatever the order of its rows.
   if (mapping_ && end == tensors_[index].rows()) mapping_->release(file_.tensors()[place.tensor].bytes);
 }

@@ -26,6 +26,10 @@ class GgufModel final : public TensorSource {
   const GgufFile& file() const { return file_; }
   const std::vector<SourceTensor>& tensors() const override { return tensors_; }
   void read_rows(size_t index, int64_t begin, int64_t end, float* out) const override;
+  // To be called after file()'s bytes were read: throws a data_error when they could not be.
+  void check() const {
+    if (mapping_) mapping_->check();
+  }
 
  private:
   struct Place {

@@ -102,6 +102,30 @@ TEST(TokenShard, KeepsWhatIsLearned) {
   EXPECT_EQ(plain.count_learned(1, 3), 3);
 }
 
+// Whatever was read of it before, and whichever of its parts is asked for.
+TEST(TokenShard, AFileThatBecomesShorterWhileItIsUsedIsAnError) {
+  const TemporaryFolder folder;
+  const std::vector<size_t> sizes(20, 10000);
+  const auto path = write_masked(folder.path() / "s", sizes);
+  std::vector<int32_t> tokens(1000);
+  const auto expect_lost = [&](const auto& use, bool verified) {
+    const auto copy = folder.write("copy", bytes_of(path));
+    const TokenShard shard(copy);
+    if (verified) shard.verify();
+    std::filesystem::resize_file(copy, 0);
+    for (int round = 0; round < 2; ++round) {
+      expect_error([&] { use(shard); }, ExitCode::data, {"copy: it has 0 bytes left of the", "restore the file"});
+    }
+  };
+  for (bool verified : {false, true}) {
+    expect_lost([&](const TokenShard& shard) { shard.read(150000, tokens); }, verified);
+    expect_lost([&](const TokenShard& shard) { shard.hide_unlearned(150000, tokens, -1); }, verified);
+    expect_lost([&](const TokenShard& shard) { shard.count_learned(150000, 1000); }, verified);
+    expect_lost([&](const TokenShard& shard) { shard.document_end(7); }, verified);
+  }
+  expect_lost([&](const TokenShard& shard) { shard.verify(); }, false);
+}
+
 class DamagedShardTest : public testing::TestWithParam<bool> {
  protected:
   std::string good(const TemporaryFolder& folder) const {
