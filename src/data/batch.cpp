@@ -24,7 +24,7 @@ MicroBatch empty_micro_batch(int64_t num_tokens, int64_t max_seqs) {
   const auto capacity = static_cast<size_t>(token_capacity(num_tokens));
   MicroBatch batch;
   batch.tokens.assign(capacity, 0);
-  batch.targets.assign(capacity, kPaddingTarget);
+  batch.targets.assign(capacity, kIgnoredTarget);
   batch.positions.assign(capacity, 0);
   batch.cu_seqlens.assign(static_cast<size_t>(max_seqs) + 1, 0);
   return batch;

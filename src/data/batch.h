@@ -3,21 +3,22 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "core/ignored_target.h"
+
 namespace gradmill {
 
-// A row without a target: no loss, no gradient. The value that ops/cross_entropy/cross_entropy.h ignores.
-inline constexpr int32_t kPaddingTarget = -100;
-
 // N rows, padded to a multiple of kTokenPadding, and room for max_seqs sequences, which lie one after the other from
-// row 0. Rows behind the last one are padding: token 0, position 0, target kPaddingTarget.
+// row 0. Rows behind the last one are padding: token 0, position 0, target kIgnoredTarget.
 struct MicroBatch {
   std::vector<int32_t> tokens;  // (N)
   // (N) the token behind each token. Of labelled sequences (max_seqs): the class, or the bits of the fp32 value.
   std::vector<int32_t> targets;
+  std::vector<float> weights = {};        // (N) factors of the rows' losses, or empty: 1. Not of labelled sequences
   std::vector<int32_t> positions;         // (N) from 0 in every sequence
   std::vector<int32_t> cu_seqlens;        // (max_seqs + 1) first row of each sequence; unused entries repeat the last
   std::vector<int32_t> token_types = {};  // (N), or empty: 0 everywhere
@@ -30,15 +31,18 @@ struct MicroBatch {
 struct StepBatch {
   int64_t step = 0;
   std::vector<MicroBatch> micro;
-  int64_t num_targets = 0;  // of all micro-batches
-  // Of labelled sequences, whose targets are not their tokens and may weigh differently.
-  std::optional<double> weight_sum = {};
-  std::optional<int64_t> num_tokens = {};
+  int64_t num_targets = 0;                 // of all micro-batches
+  std::optional<double> weight_sum = {};   // where targets weigh differently
+  std::optional<int64_t> num_tokens = {};  // where not every token has a target
 
   // What the step's loss is divided by.
   double divisor() const { return weight_sum.value_or(double(num_targets)); }
   int64_t tokens() const { return num_tokens.value_or(num_targets); }
 };
+
+// Changes a micro-batch of a step, its targets and num_targets too, before it is used: hides tokens, for example. A
+// function of its arguments alone; any thread may call it.
+using EditBatch = std::function<void(int64_t step, MicroBatch& batch)>;
 
 // Rows [first, last) of an effective batch.
 struct RowRange {

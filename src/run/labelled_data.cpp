@@ -175,10 +175,8 @@ std::unique_ptr<BatchSource> LabelledData::open(const DataPosition& from, const 
   const auto make = [this](int64_t number) {
     LabelledStep step = training_->step(number);
     StepBatch batch{.step = number, .num_targets = step.num_labelled, .weight_sum = step.weight_sum, .num_tokens = 0};
-    for (LabelledMicroBatch& micro : step.micro) {
-      *batch.num_tokens += micro.num_tokens;
-      batch.micro.push_back(micro_batch_of(std::move(micro), set_.regression));
-    }
+    for (const MicroBatch& micro : step.micro) *batch.num_tokens += micro.cu_seqlens.back();
+    batch.micro = std::move(step.micro);
     return batch;
   };
   return std::make_unique<StepSource<Prefetcher>>(make, num_threads_, std::max(2, num_threads_), from.step, note);
@@ -186,8 +184,8 @@ std::unique_ptr<BatchSource> LabelledData::open(const DataPosition& from, const 
 
 void LabelledData::visit_validation(int64_t /*max_tokens*/, const UseBatch& use) {
   for (int64_t step = 0; step < validation_->steps_per_epoch(); ++step) {
-    for (LabelledMicroBatch& micro : validation_->step(step).micro) {
-      if (!use(micro_batch_of(std::move(micro), set_.regression))) return;
+    for (const MicroBatch& micro : validation_->step(step).micro) {
+      if (!use(micro)) return;
     }
   }
 }

@@ -2,7 +2,6 @@
 #include "run/labelled_inference.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <numeric>
 
@@ -32,21 +31,6 @@ TaskAnswers in_order(TaskAnswers answers, const std::vector<int32_t>& examples) 
 }
 
 }  // namespace
-
-MicroBatch micro_batch_of(LabelledMicroBatch batch, bool regression) {
-  MicroBatch result{.tokens = std::move(batch.tokens),
-                    .targets = std::move(batch.classes),
-                    .positions = std::move(batch.positions),
-                    .cu_seqlens = std::move(batch.cu_seqlens),
-                    .token_types = std::move(batch.type_ids),
-                    .examples = std::move(batch.examples),
-                    .num_seqs = batch.num_seqs,
-                    .num_targets = batch.num_seqs,
-                    .token_base = batch.token_base};
-  if (!regression) return result;
-  for (size_t s = 0; s < batch.targets.size(); ++s) result.targets[s] = std::bit_cast<int32_t>(batch.targets[s]);
-  return result;
-}
 
 Truncation truncation(const RunConfig& config) {
   using Strategy = Truncation::Strategy;
@@ -88,8 +72,8 @@ TaskAnswers answer_examples(Session& session, const Task& task, const EncodedSet
                                  .max_length = sizes.context});
   const auto visit = [&](const RunData::UseBatch& use) {
     for (int64_t step = 0; step < batches.steps_per_epoch(); ++step) {
-      for (LabelledMicroBatch& micro : batches.step(step).micro) {
-        if (!use(micro_batch_of(std::move(micro), task.predicts_numbers()))) return;
+      for (const MicroBatch& micro : batches.step(step).micro) {
+        if (!use(micro)) return;
       }
     }
   };

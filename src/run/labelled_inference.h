@@ -18,9 +18,6 @@ Truncation truncation(const RunConfig& config);
 EncodedSet encode_set(const LabelledSet& set, const RunTokenizer& tokenizer, const RunConfig& config);
 std::vector<int32_t> all_examples(const EncodedSet& set);
 
-// A micro-batch as sessions read it.
-MicroBatch micro_batch_of(LabelledMicroBatch batch, bool regression);
-
 // The batches of a session that only answers, with sequences of up to `context` tokens.
 BatchShape inference_shape(int64_t context);
 // The answers come in the order of `examples`. The session has the shape above.

@@ -29,7 +29,7 @@ LabelledData load_labelled(const RunConfig& config, RunDataOptions options) {
 std::unique_ptr<RunData> load_run_data(const RunConfig& config, const RunDataOptions& options) {
   if (config.data.path.empty()) return std::make_unique<CharData>(config, options);
   if (is_labelled(config.data.kind())) return std::make_unique<LabelledData>(load_labelled(config, options));
-  std::unique_ptr<RunData> text;
+  std::unique_ptr<TextData> text;
   if (config.data.streaming) {
     text = std::make_unique<StreamData>(config, options);
   } else {

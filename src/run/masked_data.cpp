@@ -9,30 +9,6 @@ namespace {
 
 constexpr float kMasked = 0.8f, kReplaced = 0.9f;  // the latter beyond the former; the rest stays
 
-class MaskedSource final : public BatchSource {
- public:
-  MaskedSource(std::unique_ptr<BatchSource> text, const MaskRule& rule) : text_(std::move(text)), rule_(rule) {}
-
-  StepBatch next() override {
-    StepBatch batch = text_->next();
-    batch.num_targets = 0;
-    int64_t tokens = 0;
-    for (MicroBatch& micro : batch.micro) {
-      hide_tokens(rule_, MaskUse::train, batch.step, micro);
-      batch.num_targets += micro.num_targets;
-      tokens += micro.cu_seqlens.back();
-    }
-    batch.num_tokens = tokens;
-    return batch;
-  }
-  LoaderStats stats() const override { return text_->stats(); }
-  std::string place() const override { return text_->place(); }
-
- private:
-  std::unique_ptr<BatchSource> text_;
-  const MaskRule& rule_;
-};
-
 }  // namespace
 
 MaskRule mask_rule(const RunConfig& config, const RunTokenizer& tokenizer) {
@@ -63,7 +39,7 @@ void hide_tokens(const MaskRule& rule, MaskUse use, int64_t step, MicroBatch& ba
   batch.num_targets = 0;
   for (size_t row = 0; row < batch.tokens.size(); ++row) {
     int32_t& token = batch.tokens[row];
-    batch.targets[row] = kPaddingTarget;
+    batch.targets[row] = kIgnoredTarget;
     if (row >= end || rule.kept[static_cast<size_t>(token)]) continue;
     const RandomBlock words = philox(rule.seed, {static_cast<uint32_t>(batch.token_base + static_cast<int64_t>(row)),
                                                  static_cast<uint32_t>(step), RngSite::kMask, uint32_t(use)});
@@ -87,7 +63,7 @@ RunData::UseBatch hiding(const MaskRule& rule, const RunData::UseBatch& use) {
   };
 }
 
-MaskedData::MaskedData(const RunConfig& config, std::unique_ptr<RunData> text)
+MaskedData::MaskedData(const RunConfig& config, std::unique_ptr<TextData> text)
     : RunData(text->name(), text->tokenizer()), text_(std::move(text)), rule_(mask_rule(config, tokenizer_)) {
   origin_ = text_->origin();
   hash_ = text_->hash();
@@ -98,7 +74,8 @@ std::string MaskedData::describe() const {
 }
 
 std::unique_ptr<BatchSource> MaskedData::open(const DataPosition& from, const CrewNote& note) const {
-  return std::make_unique<MaskedSource>(text_->open(from, note), rule_);
+  return text_->open_edited(
+      from, note, [this](int64_t step, MicroBatch& batch) { hide_tokens(rule_, MaskUse::train, step, batch); });
 }
 
 void MaskedData::visit_validation(int64_t max_tokens, const UseBatch& use) {

@@ -28,7 +28,7 @@ RunData::UseBatch hiding(const MaskRule& rule, const RunData::UseBatch& use);
 
 class MaskedData final : public RunData {
  public:
-  MaskedData(const RunConfig& config, std::unique_ptr<RunData> text);
+  MaskedData(const RunConfig& config, std::unique_ptr<TextData> text);
 
   std::string describe() const override;
   int64_t steps_per_epoch() const override { return text_->steps_per_epoch(); }
@@ -39,7 +39,7 @@ class MaskedData final : public RunData {
   BatchShape shape(const BatchShape& configured) const override { return text_->shape(configured); }
 
  private:
-  std::unique_ptr<RunData> text_;
+  std::unique_ptr<TextData> text_;
   MaskRule rule_;
 };
 

@@ -81,6 +81,20 @@ class RunData {
   RunTokenizer tokenizer_;
 };
 
+// Running text, whose batches others may change (MaskedData).
+class TextData : public RunData {
+ public:
+  std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const final {
+    return open_edited(from, note, {});
+  }
+  // As open(); `edit` may be empty. The step's targets are counted after it.
+  virtual std::unique_ptr<BatchSource> open_edited(const DataPosition& from, const CrewNote& note,
+                                                   EditBatch edit) const = 0;
+
+ protected:
+  using RunData::RunData;
+};
+
 // What loading needs beside the settings.
 struct RunDataOptions {
   const RunTokenizer* tokenizer = nullptr;    // a checkpoint's, in place of the one the settings name

@@ -21,7 +21,7 @@ int64_t held_out_begin(const ShardSet& shards, double fraction) {
 }
 
 ShardData::ShardData(const RunConfig& config, const RunDataOptions& options)
-    : RunData(config.data.path, options.tokenizer ? *options.tokenizer : open_run_tokenizer(tokenizer_name(config))),
+    : TextData(config.data.path, options.tokenizer ? *options.tokenizer : open_run_tokenizer(tokenizer_name(config))),
       task_(task_without_data(config)),
       loading_(packed_loader_options(config)) {
   const TokenSource source(config, tokenizer_);
@@ -53,9 +53,11 @@ int64_t ShardData::steps_per_epoch() const {
   return (plan_->num_rows() + loading_.batch_size - 1) / loading_.batch_size;
 }
 
-std::unique_ptr<BatchSource> ShardData::open(const DataPosition& from, const CrewNote& note) const {
+std::unique_ptr<BatchSource> ShardData::open_edited(const DataPosition& from, const CrewNote& note,
+                                                    EditBatch edit) const {
   PackedLoaderOptions options = loading_;
   options.note = note;
+  options.edit = std::move(edit);
   return std::make_unique<StepSource<PackedLoader>>(*plan_, options, from.step);
 }
 

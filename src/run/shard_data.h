@@ -11,14 +11,15 @@
 namespace gradmill {
 
 // The tokens to validate on are those of data.validation_path, or the last of data.path.
-class ShardData final : public RunData {
+class ShardData final : public TextData {
  public:
   // Throws a data_error where there is too little to train on and to validate.
   explicit ShardData(const RunConfig& config, const RunDataOptions& options = {});
 
   std::string describe() const override;
   int64_t steps_per_epoch() const override;
-  std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const override;
+  std::unique_ptr<BatchSource> open_edited(const DataPosition& from, const CrewNote& note,
+                                           EditBatch edit) const override;
   void visit_validation(int64_t max_tokens, const UseBatch& use) override { validation_->visit(max_tokens, use); }
   std::vector<TokenId> prompt() const override { return text_prompt(tokenizer_); }
   Task task() const override { return task_; }

@@ -40,7 +40,7 @@ class StreamSource final : public BatchSource {
 }  // namespace
 
 StreamData::StreamData(const RunConfig& config, const RunDataOptions& options)
-    : RunData(config.data.path, options.tokenizer ? *options.tokenizer : open_run_tokenizer(tokenizer_name(config))),
+    : TextData(config.data.path, options.tokenizer ? *options.tokenizer : open_run_tokenizer(tokenizer_name(config))),
       task_(task_without_data(config)) {
   const TokenSource source(config, tokenizer_);
   files_ = source.files(config.data.path);
@@ -65,9 +65,11 @@ std::string StreamData::describe() const {
                      tokenizer_.tokenizer->vocab_size(), validation_->num_tokens());
 }
 
-std::unique_ptr<BatchSource> StreamData::open(const DataPosition& from, const CrewNote& note) const {
+std::unique_ptr<BatchSource> StreamData::open_edited(const DataPosition& from, const CrewNote& note,
+                                                     EditBatch edit) const {
   TokenStreamOptions options = streaming_;
   options.loader.note = note;
+  options.loader.edit = std::move(edit);
   StreamPosition position = from.place.empty() ? StreamPosition{} : StreamPosition::parse(from.place);
   position.step = from.step;
   return std::make_unique<StreamSource>(files_, encoding_, options, position);

@@ -20,7 +20,7 @@ namespace gradmill {
 struct TaskAnswers {
   int64_t num_outputs = 0;
   std::vector<float> logits;      // (examples, outputs)
-  std::vector<int32_t> classes;   // what is true; kPaddingTarget: not known
+  std::vector<int32_t> classes;   // what is true; kIgnoredTarget: not known
   std::vector<float> targets;     // the same of numbers
   std::vector<int32_t> examples;  // which of the set
   bool stopped = false;

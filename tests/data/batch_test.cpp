@@ -10,7 +10,7 @@
 namespace gradmill::test {
 namespace {
 
-static_assert(kPaddingTarget == kIgnoredTarget);
+static_assert(kIgnoredTarget == kIgnoredTarget);
 
 std::vector<int32_t> counting(int64_t count) {
   std::vector<int32_t> tokens(static_cast<size_t>(count));
@@ -44,7 +44,7 @@ void expect_consistent(const MicroBatch& batch, int64_t max_seqs, int64_t contex
   for (; row < capacity; ++row) {
     ASSERT_EQ(batch.tokens[row], 0);
     ASSERT_EQ(batch.positions[row], 0);
-    ASSERT_EQ(batch.targets[row], kPaddingTarget);
+    ASSERT_EQ(batch.targets[row], kIgnoredTarget);
   }
 }
 
@@ -52,7 +52,7 @@ std::vector<int32_t> targets_of(const std::vector<MicroBatch>& batches) {
   std::vector<int32_t> targets;
   for (const MicroBatch& batch : batches) {
     for (int32_t target : batch.targets) {
-      if (target != kPaddingTarget) targets.push_back(target);
+      if (target != kIgnoredTarget) targets.push_back(target);
     }
   }
   return targets;

@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/tokens/edited_batches.h"
+#include "data/tokens/packed_loader.h"
+#include "data/tokens/shard_fixture.h"
 #include "run/load_run_data.h"
 #include "run/export_model.h"
 #include "run/loaded_run.h"
@@ -48,7 +51,7 @@ TEST_F(MaskedRunTest, HidesAShareOfTheText) {
   hide_tokens(rule(), MaskUse::train, 3, batch);
   int64_t asked = 0, masked = 0, same = 0;
   for (size_t i = 0; i < batch.tokens.size(); ++i) {
-    if (batch.targets[i] == kPaddingTarget) {
+    if (batch.targets[i] == kIgnoredTarget) {
       EXPECT_EQ(batch.tokens[i], before.tokens[i]) << i;
       continue;
     }
@@ -58,8 +61,8 @@ TEST_F(MaskedRunTest, HidesAShareOfTheText) {
     same += batch.tokens[i] == before.tokens[i];
   }
   EXPECT_EQ(asked, batch.num_targets);
-  EXPECT_EQ(batch.targets[0], kPaddingTarget) << "[CLS] belongs to no text";
-  EXPECT_EQ(batch.targets[static_cast<size_t>(rows)], kPaddingTarget) << "padding";
+  EXPECT_EQ(batch.targets[0], kIgnoredTarget) << "[CLS] belongs to no text";
+  EXPECT_EQ(batch.targets[static_cast<size_t>(rows)], kIgnoredTarget) << "padding";
   EXPECT_NEAR(double(asked) / double(rows), 0.15, 0.01);
   // Another token is the mask, or the same one again, once in fourteen.
   EXPECT_NEAR(double(masked) / double(asked), 0.8 + 0.1 / 14, 0.03);
@@ -82,6 +85,24 @@ TEST_F(MaskedRunTest, WhatIsHiddenDependsOnSeedStepAndPlaceAlone) {
   second.token_base = 200;
   hide_tokens(rule(), MaskUse::train, 1, second);
   for (size_t i = 0; i < 400; ++i) EXPECT_EQ(second.targets[i], whole.targets[i + 200]) << i;
+}
+
+TEST_F(MaskedRunTest, RanksHideWhatOneRankWouldAndShareItsDivisor) {
+  const ShardSet shards(write_shards(folder_, {mixed_lengths(300, 1)}));
+  const PackPlan plan(shards, {.context = 64});
+  MaskRule rule{.probability = 0.15, .seed = 3, .mask = kMaskId, .vocab = shards.vocab().size};
+  rule.kept.resize(static_cast<size_t>(rule.vocab), false);
+  PackedLoaderOptions options{.batch_size = 8, .micro_batch_size = 2, .seed = 9};
+  options.edit = [&](int64_t step, MicroBatch& batch) { hide_tokens(rule, MaskUse::train, step, batch); };
+  PackedLoader single(plan, options);
+  std::vector<std::unique_ptr<PackedLoader>> loaders;
+  options.num_ranks = 4;
+  for (; options.rank < 4; ++options.rank) loaders.push_back(std::make_unique<PackedLoader>(plan, options));
+  for (int step = 0; step < 3; ++step) {
+    std::vector<StepBatch> ranks;
+    for (const auto& loader : loaders) ranks.push_back(loader->next());
+    expect_ranks_share(ranks, single.next());
+  }
 }
 
 TEST_F(MaskedRunTest, LearnsResumesAndGoesOnFromItsFolder) {

@@ -216,7 +216,7 @@ TEST_F(TokenRunTest, InstructionsLearnOnlyAnswers) {
   std::vector<TokenId> learned;
   for (int32_t row = 0; row < batch.cu_seqlens[1]; ++row) {
     const int32_t target = batch.targets[static_cast<size_t>(row)];
-    if (target != kPaddingTarget) learned.push_back(target);
+    if (target != kIgnoredTarget) learned.push_back(target);
   }
   EXPECT_EQ(tokenizer.decode(learned), " grinds corn<eos>");
   EXPECT_LT(step.num_targets, batch.cu_seqlens.back() / 2);

@@ -283,8 +283,8 @@ TEST_P(SessionTest, AnySplitOfABatchHasTheSameGradient) {
     for (MicroBatch& micro : batch.micro) {
       for (size_t row = 0; row < micro.targets.size(); ++row) {
         const uint64_t token = static_cast<uint64_t>(micro.token_base) + row;
-        if (token * 2654435761u % 3 == 0) micro.targets[row] = kPaddingTarget;
-        batch.num_targets += micro.targets[row] != kPaddingTarget;
+        if (token * 2654435761u % 3 == 0) micro.targets[row] = kIgnoredTarget;
+        batch.num_targets += micro.targets[row] != kIgnoredTarget;
       }
     }
     session.begin_step(0, 0, batch.num_targets);

@@ -20,10 +20,17 @@ void check(std::span<const int32_t> tokens, const LoaderOptions& options, int64_
   constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();  // row numbers are int32
   check_range("batch size", options.batch_size, 1, kMostRows);
   check_range("micro-batch size", options.micro_batch_size, 0, kMostRows);
+  check_range("number of ranks", options.num_ranks, 1, options.batch_size);
+  check_range("rank", options.rank, 0, options.num_ranks - 1);
   check_range("context", options.context, 1, kMostRows / options.batch_size);
   check_range("number of loader threads", options.num_threads, 0, 1024);
   check_range("number of steps to prefetch", options.prefetch, 1, 1024);
   check_range("first step", first_step, 0, kMostRows);
+  if (options.batch_size % options.num_ranks != 0) {
+    throw usage_error(
+        fmt::format("a batch of {} sequences has no equal parts for {} ranks", options.batch_size, options.num_ranks),
+        "use a multiple");
+  }
   const auto size = static_cast<int64_t>(tokens.size());
   if (size <= options.context) {
     throw data_error(fmt::format("{} tokens to train on are too few for a context of {}", size, options.context),
@@ -32,19 +39,19 @@ void check(std::span<const int32_t> tokens, const LoaderOptions& options, int64_
 }
 
 StepBatch make_step(std::span<const int32_t> tokens, const LoaderOptions& options, int64_t step) {
-  const int64_t batch_size = options.batch_size, context = options.context;
-  const int64_t most = options.micro_batch_size == 0 ? batch_size : std::min(batch_size, options.micro_batch_size);
+  const int64_t context = options.context, size = options.batch_size / options.num_ranks;
+  const int64_t most = options.micro_batch_size == 0 ? size : std::min(size, options.micro_batch_size);
   StepBatch batch;
   batch.step = step;
+  batch.num_targets = options.batch_size * context;
   std::vector<Window> windows;
-  for (const auto [first, last] : even_parts(0, batch_size, most)) {
+  for (const auto [first, last] : even_parts(options.rank * size, size, most)) {
     windows.clear();
     for (int64_t index = first; index < last; ++index) {
       windows.push_back({window_begin(options.seed, step, index, std::ssize(tokens), context), context});
     }
     batch.micro.push_back(make_micro_batch(tokens, windows, most, context));
     batch.micro.back().token_base = first * context;
-    batch.num_targets += batch.micro.back().num_targets;
   }
   return batch;
 }

@@ -2,6 +2,7 @@
 #include "data/labelled/labelled_batches.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -26,26 +27,16 @@ LabelledBatchOptions checked(LabelledBatchOptions options, int64_t longest) {
   check_range("number of ranks", options.num_ranks, 1, options.batch_size);
   check_range("rank", options.rank, 0, options.num_ranks - 1);
   if (options.max_length == 0) options.max_length = longest;
-  check_range("length of a sequence", options.max_length, longest, kMost - kPadMultiple);
+  check_range("length of a sequence", options.max_length, longest, kMost);
   const int64_t of_rank = (options.batch_size + options.num_ranks - 1) / options.num_ranks;
   check_range("number of sequences in a micro-batch", options.micro_seqs, 0, kMost);
   options.micro_seqs = options.micro_seqs == 0 ? of_rank : std::min(options.micro_seqs, of_rank);
   // Rows are numbered in 32 bits, in a micro-batch and in the effective batch.
-  const int64_t row_length = padded_length(options.max_length);
-  check_range("batch size", options.batch_size, 1, kMost / row_length);
-  if (options.layout == BatchLayout::unpadded) {
-    if (options.micro_tokens == 0) options.micro_tokens = options.micro_seqs * options.max_length;
-    check_range("number of tokens in a micro-batch", options.micro_tokens, options.max_length, kMost - 1024);
-    options.micro_tokens = std::min(options.micro_tokens, options.micro_seqs * options.max_length);
-  } else if (options.micro_tokens != 0) {
-    throw usage_error("a limit on tokens for padded batches", "limit their sequences instead");
-  }
+  check_range("batch size", options.batch_size, 1, kMost / options.max_length);
+  if (options.micro_tokens == 0) options.micro_tokens = options.micro_seqs * options.max_length;
+  check_range("number of tokens in a micro-batch", options.micro_tokens, options.max_length, kMost - 1024);
+  options.micro_tokens = std::min(options.micro_tokens, options.micro_seqs * options.max_length);
   return options;
-}
-
-LabelledCapacity capacity_of(const LabelledBatchOptions& options) {
-  if (options.layout == BatchLayout::unpadded) return {options.micro_tokens, options.micro_seqs, options.micro_seqs};
-  return {options.micro_seqs * padded_length(options.max_length), options.micro_seqs, 2 * options.micro_seqs};
 }
 
 }  // namespace
@@ -72,7 +63,7 @@ LabelledBatches::LabelledBatches(const EncodedSet& set, std::vector<int32_t> exa
     throw usage_error("augmentation of sequences without a limit", "limit their length: synonyms may be longer");
   }
   options_ = checked(options, augmenter_ ? limit : longest);
-  capacity_ = capacity_of(options_);
+  capacity_ = {options_.micro_tokens, options_.micro_seqs};
   if (!class_weights_.empty() && std::ssize(class_weights_) != set.set().labels.size()) {
     throw usage_error(fmt::format("{} weights for {} classes", class_weights_.size(), set.set().labels.size()),
                       "give one for every class");
@@ -114,12 +105,12 @@ LabelledStep LabelledBatches::step(int64_t step) const {
   const int64_t last = result.num_examples * (options_.rank + 1) / options_.num_ranks;
   std::vector<LabelledSequence> sequences;
   for (int64_t i = first; i < last; ++i) sequences.push_back(sequence(example(i), result.epoch));
-  result.micro = options_.layout == BatchLayout::unpadded ? pack(sequences) : pad(sequences);
+  result.micro = pack(sequences);
   // Examples of other ranks are not looked at: their rows are taken to be as many as there can be.
-  int64_t base = first * padded_length(options_.max_length);
-  for (LabelledMicroBatch& batch : result.micro) {
+  int64_t base = first * options_.max_length;
+  for (MicroBatch& batch : result.micro) {
     batch.token_base = base;
-    base += batch.padded_length > 0 ? batch.num_seqs * batch.padded_length : batch.num_tokens;
+    base += batch.cu_seqlens.back();
   }
   return result;
 }
@@ -132,14 +123,14 @@ float LabelledBatches::weight(int32_t example) const {
 
 LabelledSequence LabelledBatches::sequence(int32_t example, int64_t epoch) const {
   const LabelledExample& entry = set_.example(example);
-  LabelledSequence result{.example = example, .weight = weight(example)};
+  LabelledSequence result{.example = example, .labelled = set_.set().is_labelled(entry)};
   result.tokens = augmenter_ ? augmenter_->sequence(set_, example, epoch) : set_.sequence(example);
-  if (entry.label != kUnlabelled) result.label = entry.label;
-  if (set_.set().regression && !std::isnan(entry.target)) result.target = entry.target;
+  result.target = no_target();
+  if (result.labelled) result.target = set_.set().regression ? std::bit_cast<int32_t>(entry.target) : entry.label;
   return result;
 }
 
-std::vector<LabelledMicroBatch> LabelledBatches::pack(const std::vector<LabelledSequence>& sequences) const {
+std::vector<MicroBatch> LabelledBatches::pack(const std::vector<LabelledSequence>& sequences) const {
   std::vector<int32_t> lengths;
   for (const LabelledSequence& sequence : sequences)
     lengths.push_back(static_cast<int32_t>(sequence.tokens.ids.size()));
@@ -149,20 +140,8 @@ std::vector<LabelledMicroBatch> LabelledBatches::pack(const std::vector<Labelled
   for (size_t i = 0; i < sequences.size(); ++i) {
     bins[static_cast<size_t>(packing.bin_of[i])].push_back(&sequences[i]);
   }
-  std::vector<LabelledMicroBatch> batches;
-  for (const auto& bin : bins) batches.push_back(make_unpadded(bin, capacity_));
-  return batches;
-}
-
-std::vector<LabelledMicroBatch> LabelledBatches::pad(const std::vector<LabelledSequence>& sequences) const {
-  std::vector<LabelledMicroBatch> batches;
-  std::vector<const LabelledSequence*> part;
-  for (const LabelledSequence& sequence : sequences) {
-    part.push_back(&sequence);
-    if (std::ssize(part) < options_.micro_seqs && &sequence != &sequences.back()) continue;
-    batches.push_back(make_padded(part, capacity_, options_.pad_id));
-    part.clear();
-  }
+  std::vector<MicroBatch> batches;
+  for (const auto& bin : bins) batches.push_back(make_labelled_batch(bin, capacity_, no_target()));
   return batches;
 }
 

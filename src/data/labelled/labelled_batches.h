@@ -15,20 +15,13 @@
 
 namespace gradmill {
 
-enum class BatchLayout : uint8_t {
-  unpadded,  // best fit: each micro-batch holds as many sequences as its tokens allow
-  padded,    // micro_seqs sequences each, padded to the longest of them, as Hugging Face's trainer does
-};
-
 struct LabelledBatchOptions {
   bool training = true;  // only training examples may be augmented
-  BatchLayout layout = BatchLayout::unpadded;
   ExampleOrder order = ExampleOrder::grouped;
   int64_t batch_size = 0;    // examples of the effective batch, of all ranks together
   int64_t micro_seqs = 0;    // sequences of a micro-batch, at most; 0: all of the rank's
-  int64_t micro_tokens = 0;  // unpadded: its tokens at most; 0: micro_seqs * max_length
+  int64_t micro_tokens = 0;  // its tokens at most; 0: micro_seqs * max_length
   int64_t max_length = 0;    // no sequence is longer, augmented ones neither: the set's limit; 0: its longest sequence
-  TokenId pad_id = 0;
   uint64_t seed = 0;
   int64_t rank = 0, num_ranks = 1;  // each batch is cut into parts whose sizes differ by at most one
 };
@@ -56,8 +49,10 @@ class LabelledBatches {
   Order order_of(int64_t epoch) const;
   LabelledSequence sequence(int32_t example, int64_t epoch) const;
   float weight(int32_t example) const;
-  std::vector<LabelledMicroBatch> pack(const std::vector<LabelledSequence>& sequences) const;
-  std::vector<LabelledMicroBatch> pad(const std::vector<LabelledSequence>& sequences) const;
+  // A regression's values have none that stands for nothing, so it is 0.
+  int32_t no_target() const { return set_.set().regression ? 0 : kIgnoredTarget; }
+  // Best fit: each micro-batch holds as many sequences as its tokens allow.
+  std::vector<MicroBatch> pack(const std::vector<LabelledSequence>& sequences) const;
 
   const EncodedSet& set_;
   std::vector<int32_t> examples_, lengths_;

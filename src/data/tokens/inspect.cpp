@@ -204,7 +204,7 @@ std::string show_row(const MicroBatch& row, const Tokenizer* tokenizer, int widt
   for (size_t seq = 0; seq < num_shown; ++seq) {
     const auto begin = static_cast<size_t>(row.cu_seqlens[seq]), end = static_cast<size_t>(row.cu_seqlens[seq + 1]);
     // A token is learned where it is the target of the one before it; the first of a sequence is nobody's target.
-    const auto is_target = [&](size_t at) { return at > begin && row.targets[at - 1] != kPaddingTarget; };
+    const auto is_target = [&](size_t at) { return at > begin && row.targets[at - 1] != kIgnoredTarget; };
     std::string line;
     for (size_t at = begin; at < end;) {
       size_t last = at + 1;

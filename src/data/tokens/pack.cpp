@@ -178,7 +178,7 @@ MicroBatch PackedBatchBuilder::finish() {
   const auto end = static_cast<int32_t>(row_);
   std::fill(batch_.cu_seqlens.begin() + batch_.num_seqs + 1, batch_.cu_seqlens.end(), end);
   const auto targets = std::span(batch_.targets).first(row_);
-  batch_.num_targets = std::ssize(targets) - std::ranges::count(targets, kPaddingTarget);
+  batch_.num_targets = std::ssize(targets) - std::ranges::count(targets, kIgnoredTarget);
   return std::move(batch_);
 }
 
@@ -191,7 +191,7 @@ MicroBatch make_packed_batch(const ShardSet& shards, std::span<const Piece> piec
     std::copy(sequence.tokens.begin() + 1, sequence.tokens.end(), sequence.targets.begin());
     if (piece.has_next) shards.read(piece.begin + piece.length, sequence.targets.last(1));
     const size_t known = sequence.targets.size() - (piece.has_next ? 0 : 1);
-    shards.hide_unlearned(piece.begin + 1, sequence.targets.first(known), kPaddingTarget);
+    shards.hide_unlearned(piece.begin + 1, sequence.targets.first(known), kIgnoredTarget);
   }
   return builder.finish();
 }

@@ -112,7 +112,7 @@ class PackedBatchBuilder {
   PackedBatchBuilder(int64_t num_rows, int64_t context, int64_t max_seqs);
 
   struct Sequence {
-    std::span<int32_t> tokens, targets;  // to be written; targets are kPaddingTarget before
+    std::span<int32_t> tokens, targets;  // to be written; targets are kIgnoredTarget before
   };
   Sequence add(int32_t length);
   // token_base is left 0. Nothing may follow.
@@ -123,7 +123,7 @@ class PackedBatchBuilder {
   size_t row_ = 0;
 };
 
-// One sequence a piece. Targets that are not learned are kPaddingTarget.
+// One sequence a piece. Targets that are not learned are kIgnoredTarget.
 MicroBatch make_packed_batch(const ShardSet& shards, std::span<const Piece> pieces, int64_t num_rows, int64_t context,
                              int64_t max_seqs);
 // The targets that make_packed_batch gives these pieces.

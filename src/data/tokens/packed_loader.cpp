@@ -57,21 +57,30 @@ class StepMaker {
 
   StepBatch make(int64_t step) {
     const RowList rows = rows_of(step);
-    const int64_t size = options_.batch_size / options_.num_ranks, before = options_.rank * size;
-    const int64_t most = options_.micro_batch_size == 0 ? size : std::min(size, options_.micro_batch_size);
-    StepBatch batch;
-    batch.step = step;
-    for (const auto [first, last] : even_parts(before, size, most)) {
-      const std::span<const Piece> pieces = rows.rows(first, last);
-      batch.micro.push_back(
-          make_packed_batch(plan_.shards(), pieces, most, plan_.context(), most * plan_.seqs_per_row()));
-      for (const Piece& piece : rows.rows(0, first)) batch.micro.back().token_base += piece.length;
+    StepBatch batch{.step = step, .micro = micro_batches(rows, options_.rank)};
+    if (!options_.edit) {
+      batch.num_targets = count_targets(plan_.shards(), rows.pieces);
+      return batch;
     }
-    batch.num_targets = count_targets(plan_.shards(), rows.pieces);
+    batch.num_tokens = 0;
+    for (const Piece& piece : rows.pieces) *batch.num_tokens += piece.length;
+    batch.num_targets = edit_step(options_, step, batch.micro, [&](int64_t rank) { return micro_batches(rows, rank); });
     return batch;
   }
 
  private:
+  std::vector<MicroBatch> micro_batches(const RowList& rows, int64_t rank) const {
+    const int64_t size = options_.batch_size / options_.num_ranks;
+    const int64_t most = options_.micro_batch_size == 0 ? size : std::min(size, options_.micro_batch_size);
+    std::vector<MicroBatch> batches;
+    for (const auto [first, last] : even_parts(rank * size, size, most)) {
+      const std::span<const Piece> pieces = rows.rows(first, last);
+      batches.push_back(make_packed_batch(plan_.shards(), pieces, most, plan_.context(), most * plan_.seqs_per_row()));
+      for (const Piece& piece : rows.rows(0, first)) batches.back().token_base += piece.length;
+    }
+    return batches;
+  }
+
   // Of all ranks.
   RowList rows_of(int64_t step) {
     RowList rows;
@@ -129,6 +138,24 @@ Prefetcher::Make checked_make(const PackPlan& plan, const PackedLoaderOptions& o
 }
 
 }  // namespace
+
+int64_t edit_step(const PackedLoaderOptions& options, int64_t step, std::vector<MicroBatch>& own,
+                  const std::function<std::vector<MicroBatch>(int64_t rank)>& make) {
+  int64_t num_targets = 0;
+  const auto edit = [&](std::vector<MicroBatch>& batches) {
+    for (MicroBatch& batch : batches) {
+      options.edit(step, batch);
+      num_targets += batch.num_targets;
+    }
+  };
+  edit(own);
+  for (int64_t rank = 0; rank < options.num_ranks; ++rank) {
+    if (rank == options.rank) continue;
+    std::vector<MicroBatch> others = make(rank);
+    edit(others);
+  }
+  return num_targets;
+}
 
 void check_loader_options(const PackedLoaderOptions& options, int64_t context) {
   check_range("batch size", options.batch_size, 1, kMostRows / context);

@@ -22,7 +22,15 @@ struct PackedLoaderOptions {
   // left is an error in any case.
   BadRecordPolicy damaged = BadRecordPolicy::error;
   CrewNote note = {};  // of damage that was left out, and of failing threads
+  // Applied to every micro-batch, where there is one. The step's targets are only known after it, so each rank then
+  // makes the micro-batches of all ranks.
+  EditBatch edit = {};
 };
+
+// Applies options.edit to a rank's micro-batches of a step and returns the number of targets that all ranks then have.
+// make(rank) makes another rank's micro-batches.
+int64_t edit_step(const PackedLoaderOptions& options, int64_t step, std::vector<MicroBatch>& own,
+                  const std::function<std::vector<MicroBatch>(int64_t rank)>& make);
 
 // Throws a usage_error for a setting out of range.
 void check_loader_options(const PackedLoaderOptions& options, int64_t context);
@@ -33,7 +41,7 @@ void check_loader_options(const PackedLoaderOptions& options, int64_t context);
 //
 // A rank gets its part's micro-batches, each with a capacity of micro_batch_size rows and micro_batch_size *
 // plan.seqs_per_row() sequences. token_base counts the tokens before it in the effective batch, and the step's
-// num_targets those of all ranks.
+// num_targets are those of all ranks, after options.edit.
 class PackedLoader {
  public:
   // `plan` must outlive the loader. Throws a usage_error for a setting out of range; next() throws as ShardSet::read.

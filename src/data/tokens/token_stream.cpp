@@ -59,7 +59,7 @@ struct TokenStream::Rows {
     std::copy_n(from + 1, known, sequence.targets.begin());
     const std::span<const uint8_t> learned = tokens.learned_of(piece.begin + 1, piece.begin + 1 + known);
     for (size_t i = 0; i < learned.size(); ++i) {
-      if (learned[i] == 0) sequence.targets[i] = kPaddingTarget;
+      if (learned[i] == 0) sequence.targets[i] = kIgnoredTarget;
     }
   }
   int64_t num_targets(int64_t index) const {
@@ -141,8 +141,8 @@ void TokenStream::next_block() {
   block_ = std::make_shared<const Rows>(std::move(*rows));
 }
 
-std::vector<std::pair<TokenStream::Block, int64_t>> TokenStream::next_rows() {
-  std::vector<std::pair<Block, int64_t>> rows;
+TokenStream::RowsOfStep TokenStream::next_rows() {
+  RowsOfStep rows;
   // Of a position, the row is within the first block.
   if (block_ == nullptr) next_block();
   while (std::ssize(rows) < options_.loader.batch_size) {
@@ -156,13 +156,29 @@ std::vector<std::pair<TokenStream::Block, int64_t>> TokenStream::next_rows() {
   return rows;
 }
 
+std::vector<MicroBatch> TokenStream::micro_batches(const RowsOfStep& rows, std::span<const int64_t> tokens_before,
+                                                   int64_t rank) const {
+  const PackedLoaderOptions& loader = options_.loader;
+  const int64_t size = loader.batch_size / loader.num_ranks, context = options_.pack.context;
+  const int64_t most = loader.micro_batch_size == 0 ? size : std::min(size, loader.micro_batch_size);
+  std::vector<MicroBatch> batches;
+  for (const auto [first, last] : even_parts(rank * size, size, most)) {
+    PackedBatchBuilder builder(most, context, most * options_.pack.row_documents);
+    for (int64_t i = first; i < last; ++i) {
+      const auto& [block, row] = rows[static_cast<size_t>(i)];
+      for (const Piece& piece : block->row(row)) block->add_to(builder, piece);
+    }
+    batches.push_back(builder.finish());
+    batches.back().token_base = tokens_before[static_cast<size_t>(first)];
+  }
+  return batches;
+}
+
 StepBatch TokenStream::next() {
   const Stopwatch watch;
   const auto rows = next_rows();
   loader_.crew.wait_seconds += watch.seconds();
   const PackedLoaderOptions& loader = options_.loader;
-  const int64_t size = loader.batch_size / loader.num_ranks, context = options_.pack.context;
-  const int64_t most = loader.micro_batch_size == 0 ? size : std::min(size, loader.micro_batch_size);
   StepBatch batch;
   batch.step = step_;
   std::vector<int64_t> tokens_before = {0};
@@ -170,15 +186,12 @@ StepBatch TokenStream::next() {
     tokens_before.push_back(tokens_before.back() + block->num_tokens(row));
     batch.num_targets += block->num_targets(row);
   }
-  for (const auto [first, last] : even_parts(loader.rank * size, size, most)) {
-    PackedBatchBuilder builder(most, context, most * options_.pack.row_documents);
-    for (int64_t i = first; i < last; ++i) {
-      const auto& [block, row] = rows[static_cast<size_t>(i)];
-      for (const Piece& piece : block->row(row)) block->add_to(builder, piece);
-    }
-    batch.micro.push_back(builder.finish());
-    batch.micro.back().token_base = tokens_before[static_cast<size_t>(first)];
-    loader_.tokens += batch.micro.back().cu_seqlens.back();
+  batch.micro = micro_batches(rows, tokens_before, loader.rank);
+  for (const MicroBatch& micro : batch.micro) loader_.tokens += micro.cu_seqlens.back();
+  if (loader.edit) {
+    batch.num_tokens = tokens_before.back();
+    batch.num_targets =
+        edit_step(loader, step_, batch.micro, [&](int64_t rank) { return micro_batches(rows, tokens_before, rank); });
   }
   ++step_;
   ++loader_.steps;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,7 +80,11 @@ class TokenStream {
 
   Rows make(const Job& job) const;
   void next_block();
-  std::vector<std::pair<Block, int64_t>> next_rows();
+  using RowsOfStep = std::vector<std::pair<Block, int64_t>>;
+  RowsOfStep next_rows();
+  // `tokens_before` each row of the step.
+  std::vector<MicroBatch> micro_batches(const RowsOfStep& rows, std::span<const int64_t> tokens_before,
+                                        int64_t rank) const;
 
   RecordEncoding encoding_;
   TokenStreamOptions options_;

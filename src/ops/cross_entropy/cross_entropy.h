@@ -4,17 +4,17 @@
 #pragma once
 
 #include "core/exec_context.h"
+#include "core/ignored_target.h"
 #include "core/run_op.h"
 
 namespace gradmill {
 
-inline constexpr int32_t kIgnoredTarget = -100;
-
 struct CrossEntropyArgs {
-  TensorView logits;       // (n, V); becomes d loss / d logits when `write_grad`
-  TensorView targets;      // (n) int32; kIgnoredTarget: no loss, a zero gradient
-  TensorView losses;       // (n) fp32 out; 0 where ignored
-  bool write_grad = true;  // scaled by scalars->inv_targets * scalars->loss_scale
+  TensorView logits;        // (n, V); becomes d loss / d logits when `write_grad`
+  TensorView targets;       // (n) int32; kIgnoredTarget: no loss, a zero gradient
+  TensorView weights = {};  // (n) fp32 factors of losses and gradients, or undefined: 1. A row of 0 is an ignored one
+  TensorView losses;        // (n) fp32 out; 0 where ignored
+  bool write_grad = true;   // scaled by scalars->inv_targets * scalars->loss_scale
 };
 void cross_entropy(ExecContext& ctx, const CrossEntropyArgs& args);
 

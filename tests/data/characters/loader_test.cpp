@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -42,7 +43,7 @@ TEST(TrainLoader, SequencesAreThePromisedWindows) {
               m == 0 ? (std::vector<int32_t>{0, 50, 100, 150}) : (std::vector<int32_t>{0, 50, 100, 100}));
     for (size_t row = 0; row < micro.tokens.size(); ++row) {
       if (static_cast<int64_t>(row) >= num_seqs * 50) {
-        ASSERT_EQ(micro.targets[row], kPaddingTarget);
+        ASSERT_EQ(micro.targets[row], kIgnoredTarget);
         ASSERT_EQ(micro.tokens[row], 0);
         ASSERT_EQ(micro.positions[row], 0);
         continue;
@@ -93,6 +94,41 @@ TEST(TrainLoader, SequencesDoNotDependOnTheCut) {
   }
 }
 
+TEST(TrainLoader, RanksShareEachBatch) {
+  const std::vector<int32_t> tokens = squares(3000);
+  const LoaderOptions whole{.batch_size = 12, .context = 33, .seed = 7};
+  for (int64_t ranks : {1, 2, 3, 12}) {
+    for (int64_t micro : {0, 1, 2}) {
+      TrainLoader single(tokens, whole, 3);
+      std::vector<std::unique_ptr<TrainLoader>> loaders;
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        LoaderOptions options = whole;
+        options.micro_batch_size = micro;
+        options.rank = rank;
+        options.num_ranks = ranks;
+        loaders.push_back(std::make_unique<TrainLoader>(tokens, options, 3));
+      }
+      for (int step = 0; step < 3; ++step) {
+        const StepBatch expected = single.next();
+        std::vector<int32_t> ids, targets;
+        for (const auto& loader : loaders) {
+          const StepBatch batch = loader->next();
+          EXPECT_EQ(batch.step, expected.step);
+          EXPECT_EQ(batch.num_targets, expected.num_targets) << "the divisor is that of all ranks";
+          for (const MicroBatch& part : batch.micro) {
+            EXPECT_EQ(part.token_base, std::ssize(ids));
+            ids.insert(ids.end(), part.tokens.begin(), part.tokens.begin() + part.cu_seqlens.back());
+            targets.insert(targets.end(), part.targets.begin(), part.targets.begin() + part.cu_seqlens.back());
+          }
+        }
+        const auto& all = expected.micro.at(0);
+        EXPECT_TRUE(std::ranges::equal(ids, std::span(all.tokens).first(12 * 33)));
+        EXPECT_TRUE(std::ranges::equal(targets, std::span(all.targets).first(12 * 33)));
+      }
+    }
+  }
+}
+
 TEST(TrainLoader, StartsReachBothEndsAndSpreadEvenly) {
   constexpr int64_t kTokens = 30, kContext = 20, kDraws = 20000;  // ten starts
   std::array<int64_t, 10> counts{};
@@ -129,6 +165,9 @@ TEST(TrainLoader, RefusesBadSettings) {
   expect_refused({.batch_size = -4, .context = 8}, ExitCode::usage, "batch size is -4");
   expect_refused({.batch_size = 4, .micro_batch_size = -1, .context = 8}, ExitCode::usage, "micro-batch size is -1");
   expect_refused({.batch_size = 4, .context = 0}, ExitCode::usage, "context is 0");
+  expect_refused({.batch_size = 4, .context = 8, .num_ranks = 5}, ExitCode::usage, "number of ranks is 5");
+  expect_refused({.batch_size = 4, .context = 8, .rank = 2, .num_ranks = 2}, ExitCode::usage, "rank is 2");
+  expect_refused({.batch_size = 4, .context = 8, .num_ranks = 3}, ExitCode::usage, "no equal parts for 3 ranks");
   expect_refused({.batch_size = 4, .context = 8, .num_threads = -1}, ExitCode::usage, "threads is -1");
   expect_refused({.batch_size = 4, .context = 8, .num_threads = 1, .prefetch = 0}, ExitCode::usage, "prefetch is 0");
   expect_refused({.batch_size = 4, .context = 100}, ExitCode::data, "at least 101");

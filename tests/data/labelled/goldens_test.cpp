@@ -66,27 +66,29 @@ TEST(LabelledGoldens, SinglesAndPairsAreEncodedAsTransformersDoes) {
   EXPECT_EQ(compared, 10 * 16 + 50 * 8);
 }
 
-TEST(LabelledGoldens, BatchesArePaddedAsTransformersDoes) {
+TEST(LabelledGoldens, BatchesHaveTheTokensOfTransformersPaddedOnes) {
   const nlohmann::json golden = labelled_golden("pairs"), &batch = golden["batch"];
   const auto tokenizer = load_tokenizer(labelled_path("tokenizer"));
   const SequenceTemplate& form = tokenizer->sequence_template();
   const LabelledSet set = set_of(golden["cases"], true);
   const EncodedSet encoded(set, *tokenizer, form, {.truncation = {.max_length = batch["limit"]}});
   const LabelledBatches batches(encoded, {0, 1, 2, 3, 4, 5, 6, 7},
-                                {.training = false,
-                                 .layout = BatchLayout::padded,
-                                 .order = ExampleOrder::sequential,
-                                 .batch_size = 8,
-                                 .pad_id = golden["special"]["[PAD]"]});
-  const LabelledMicroBatch micro = batches.step(0).micro.at(0);
-  const auto width = static_cast<int64_t>(batch["ids"][0].size());
-  ASSERT_EQ(micro.padded_length, width);
+                                {.training = false, .order = ExampleOrder::sequential, .batch_size = 8});
+  const MicroBatch micro = batches.step(0).micro.at(0);
+  ASSERT_EQ(micro.num_seqs, 8);
   for (size_t s = 0; s < 8; ++s) {
-    const auto row = static_cast<int64_t>(s) * width;
-    EXPECT_EQ(Ints(micro.tokens.begin() + row, micro.tokens.begin() + row + width), batch["ids"][s].get<Ints>());
-    EXPECT_EQ(Ints(micro.type_ids.begin() + row, micro.type_ids.begin() + row + width), batch["types"][s].get<Ints>());
-    Ints mask(static_cast<size_t>(width), 0);
-    std::fill_n(mask.begin(), micro.cu_seqlens[2 * s + 1] - micro.cu_seqlens[2 * s], 1);
+    const auto seq =
+        static_cast<size_t>(std::ranges::find(micro.examples, static_cast<int32_t>(s)) - micro.examples.begin());
+    const auto begin = micro.cu_seqlens[seq], end = micro.cu_seqlens[seq + 1];
+    Ints ids(micro.tokens.begin() + begin, micro.tokens.begin() + end);
+    Ints types(micro.token_types.begin() + begin, micro.token_types.begin() + end);
+    Ints mask(ids.size(), 1);
+    const size_t width = batch["ids"][s].size();
+    ids.resize(width, golden["special"]["[PAD]"].get<int32_t>());
+    types.resize(width, 0);
+    mask.resize(width, 0);
+    EXPECT_EQ(ids, batch["ids"][s].get<Ints>());
+    EXPECT_EQ(types, batch["types"][s].get<Ints>());
     EXPECT_EQ(mask, batch["mask"][s].get<Ints>());
   }
 }
@@ -140,7 +142,7 @@ TEST(LabelledGoldens, GroupingLeavesAsLittlePaddingAsTransformers) {
       for (int64_t i = begin; i < end; ++i) {
         longest = std::max<int64_t>(longest, lengths[static_cast<size_t>(order[static_cast<size_t>(i)])]);
       }
-      tokens += (end - begin) * padded_length(longest);
+      tokens += (end - begin) * ((longest + 7) / 8 * 8);
     }
     return static_cast<double>(tokens);
   };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coverage, layout, capacity, and independence of threads, ranks and the start.
+// Coverage, capacity, and independence of threads, ranks and the start.
 #include "data/labelled/labelled_batches.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -33,38 +34,32 @@ class LabelledBatchesTest : public testing::Test {
   }
 
   // The micro-batch says of its sequences what the set does, and its other entries are padding.
-  void check(const LabelledMicroBatch& batch, const LabelledCapacity& capacity) {
+  void check(const MicroBatch& batch, const LabelledCapacity& capacity) {
     const auto rows = static_cast<size_t>(token_capacity(capacity.num_tokens));
     ASSERT_EQ(batch.tokens.size(), rows);
-    ASSERT_EQ(batch.type_ids.size(), rows);
+    ASSERT_EQ(batch.token_types.size(), rows);
     ASSERT_EQ(batch.positions.size(), rows);
-    ASSERT_EQ(std::ssize(batch.classes), capacity.max_seqs);
-    ASSERT_EQ(std::ssize(batch.cu_seqlens), capacity.max_spans + 1);
-    const bool padded = batch.padded_length > 0;
+    ASSERT_EQ(std::ssize(batch.targets), capacity.max_seqs);
+    ASSERT_EQ(std::ssize(batch.cu_seqlens), capacity.max_seqs + 1);
     int64_t tokens = 0;
     for (size_t s = 0; s < static_cast<size_t>(batch.num_seqs); ++s) {
       const int32_t example = batch.examples[s];
       const Sequence expected = encoded_.sequence(example);
-      const size_t span = padded ? 2 * s : s;
-      const int32_t begin = batch.cu_seqlens[span], end = batch.cu_seqlens[span + 1];
+      const int32_t begin = batch.cu_seqlens[s], end = batch.cu_seqlens[s + 1];
       ASSERT_EQ(end - begin, std::ssize(expected.ids));
       EXPECT_EQ(std::vector(batch.tokens.begin() + begin, batch.tokens.begin() + end), expected.ids);
-      EXPECT_EQ(std::vector(batch.type_ids.begin() + begin, batch.type_ids.begin() + end), expected.type_ids);
+      EXPECT_EQ(std::vector(batch.token_types.begin() + begin, batch.token_types.begin() + end), expected.type_ids);
       for (int32_t row = begin; row < end; ++row) EXPECT_EQ(batch.positions[static_cast<size_t>(row)], row - begin);
-      EXPECT_EQ(batch.first_rows[s], begin);
-      EXPECT_EQ(batch.last_rows[s], end - 1);
-      EXPECT_EQ(batch.classes[s], encoded_.example(example).label);
-      EXPECT_EQ(begin, padded ? static_cast<int64_t>(s) * batch.padded_length : tokens);
+      EXPECT_EQ(batch.targets[s], encoded_.example(example).label);
+      EXPECT_EQ(begin, tokens);
       tokens += end - begin;
     }
-    EXPECT_EQ(batch.num_tokens, tokens);
-    const int64_t used = padded ? batch.num_seqs * batch.padded_length : tokens;
-    EXPECT_EQ(batch.cu_seqlens.back(), used);
-    EXPECT_LE(used, capacity.num_tokens);
-    for (auto row = static_cast<size_t>(used); row < rows; ++row) EXPECT_EQ(batch.tokens[row], 0);
-    for (auto s = static_cast<size_t>(batch.num_seqs); s < batch.classes.size(); ++s) {
-      EXPECT_EQ(batch.classes[s], kPaddingTarget);
-      EXPECT_EQ(batch.weights[s], 0);
+    EXPECT_EQ(batch.num_targets, batch.num_seqs);
+    EXPECT_EQ(batch.cu_seqlens.back(), tokens);
+    EXPECT_LE(tokens, capacity.num_tokens);
+    for (auto row = static_cast<size_t>(tokens); row < rows; ++row) EXPECT_EQ(batch.tokens[row], 0);
+    for (auto s = static_cast<size_t>(batch.num_seqs); s < batch.targets.size(); ++s) {
+      EXPECT_EQ(batch.targets[s], kIgnoredTarget);
     }
   }
 
@@ -75,34 +70,31 @@ class LabelledBatchesTest : public testing::Test {
 
 std::vector<int32_t> examples_of(const LabelledStep& step) {
   std::vector<int32_t> examples;
-  for (const LabelledMicroBatch& batch : step.micro) {
+  for (const MicroBatch& batch : step.micro) {
     examples.insert(examples.end(), batch.examples.begin(), batch.examples.begin() + batch.num_seqs);
   }
   return examples;
 }
 
-TEST_F(LabelledBatchesTest, EveryExampleOnceAnEpochInEveryLayoutAndOrder) {
-  for (const BatchLayout layout : {BatchLayout::unpadded, BatchLayout::padded}) {
-    for (const ExampleOrder order : {ExampleOrder::sequential, ExampleOrder::shuffled, ExampleOrder::grouped}) {
-      for (const int64_t batch_size : {1, 10, 103, 1000}) {
-        const LabelledBatches batches =
-            make({.layout = layout, .order = order, .batch_size = batch_size, .micro_seqs = 4});
-        EXPECT_EQ(batches.steps_per_epoch(), (103 + batch_size - 1) / batch_size);
-        for (int64_t epoch = 0; epoch < 2; ++epoch) {
-          std::multiset<int32_t> seen;
-          for (int64_t i = 0; i < batches.steps_per_epoch(); ++i) {
-            const LabelledStep step = batches.step(epoch * batches.steps_per_epoch() + i);
-            EXPECT_EQ(step.epoch, epoch);
-            for (const LabelledMicroBatch& batch : step.micro) check(batch, batches.capacity());
-            const std::vector<int32_t> examples = examples_of(step);
-            EXPECT_EQ(std::ssize(examples), step.num_examples);
-            EXPECT_EQ(step.num_labelled, step.num_examples);
-            EXPECT_EQ(step.weight_sum, static_cast<double>(step.num_examples));
-            seen.insert(examples.begin(), examples.end());
-          }
-          ASSERT_EQ(seen.size(), 103u);
-          EXPECT_EQ(std::set(seen.begin(), seen.end()).size(), 103u);
+TEST_F(LabelledBatchesTest, EveryExampleOnceAnEpochInEveryOrder) {
+  for (const ExampleOrder order : {ExampleOrder::sequential, ExampleOrder::shuffled, ExampleOrder::grouped}) {
+    for (const int64_t batch_size : {1, 10, 103, 1000}) {
+      const LabelledBatches batches = make({.order = order, .batch_size = batch_size, .micro_seqs = 4});
+      EXPECT_EQ(batches.steps_per_epoch(), (103 + batch_size - 1) / batch_size);
+      for (int64_t epoch = 0; epoch < 2; ++epoch) {
+        std::multiset<int32_t> seen;
+        for (int64_t i = 0; i < batches.steps_per_epoch(); ++i) {
+          const LabelledStep step = batches.step(epoch * batches.steps_per_epoch() + i);
+          EXPECT_EQ(step.epoch, epoch);
+          for (const MicroBatch& batch : step.micro) check(batch, batches.capacity());
+          const std::vector<int32_t> examples = examples_of(step);
+          EXPECT_EQ(std::ssize(examples), step.num_examples);
+          EXPECT_EQ(step.num_labelled, step.num_examples);
+          EXPECT_EQ(step.weight_sum, static_cast<double>(step.num_examples));
+          seen.insert(examples.begin(), examples.end());
         }
+        ASSERT_EQ(seen.size(), 103u);
+        EXPECT_EQ(std::set(seen.begin(), seen.end()).size(), 103u);
       }
     }
   }
@@ -158,9 +150,9 @@ TEST_F(LabelledBatchesTest, RanksShareEachBatch) {
         const std::vector<int32_t> examples = examples_of(part);
         EXPECT_LE(std::ssize(examples), (part.num_examples + num_ranks - 1) / num_ranks);
         parts.insert(parts.end(), examples.begin(), examples.end());
-        for (const LabelledMicroBatch& batch : part.micro) {
-          for (int64_t row = 0; row < batch.num_tokens; ++row) rows.insert(batch.token_base + row);
-          num_rows += batch.num_tokens;
+        for (const MicroBatch& batch : part.micro) {
+          for (int64_t row = 0; row < batch.cu_seqlens.back(); ++row) rows.insert(batch.token_base + row);
+          num_rows += batch.cu_seqlens.back();
         }
       }
       std::vector<int32_t> whole = examples_of(make({.batch_size = 10}).step(step));
@@ -177,40 +169,14 @@ TEST_F(LabelledBatchesTest, PackingWastesLittle) {
   EXPECT_EQ(batches.capacity().num_tokens, 128);
   const LabelledStep step = batches.step(0);
   int64_t tokens = 0;
-  for (const LabelledMicroBatch& batch : step.micro) tokens += batch.num_tokens;
+  for (const MicroBatch& batch : step.micro) tokens += batch.cu_seqlens.back();
   EXPECT_LE(std::ssize(step.micro), (tokens + 127) / 128 + 1);
 }
 
-TEST_F(LabelledBatchesTest, PaddingIsToTheLongestInEights) {
-  const LabelledStep step = make({.layout = BatchLayout::padded,
-                                  .order = ExampleOrder::sequential,
-                                  .batch_size = 6,
-                                  .micro_seqs = 3,
-                                  .pad_id = 9})
-                                .step(2);
-  ASSERT_EQ(step.micro.size(), 2u);
-  for (const LabelledMicroBatch& batch : step.micro) {
-    int64_t longest = 0;
-    for (size_t s = 0; s < 3; ++s) {
-      const auto length = encoded_.length(batch.examples[s]);
-      longest = std::max(longest, length);
-      for (int64_t i = length; i < batch.padded_length; ++i) {
-        EXPECT_EQ(batch.tokens[static_cast<size_t>(batch.first_rows[s] + i)], 9);
-      }
-    }
-    EXPECT_EQ(batch.padded_length, (longest + 7) / 8 * 8);
-  }
-}
-
-TEST_F(LabelledBatchesTest, WeightsAreTheClasses) {
+TEST_F(LabelledBatchesTest, WeightsOfClassesAddUp) {
   const LabelledStep step = make({.batch_size = 103}, {0.5f, 2}).step(0);
-  double sum = 0;
-  for (size_t s = 0; s < 103; ++s) {
-    EXPECT_EQ(step.micro[0].weights[s], step.micro[0].classes[s] == 0 ? 0.5f : 2.0f);
-    sum += step.micro[0].weights[s];
-  }
-  EXPECT_DOUBLE_EQ(step.weight_sum, sum);
-  EXPECT_DOUBLE_EQ(sum, 52 * 0.5 + 51 * 2);
+  EXPECT_EQ(std::ranges::count(step.micro[0].targets, 0), 52);
+  EXPECT_DOUBLE_EQ(step.weight_sum, 52 * 0.5 + 51 * 2);
 }
 
 TEST_F(LabelledBatchesTest, UnlabelledExamplesHaveNoPartInTheLoss) {
@@ -218,12 +184,12 @@ TEST_F(LabelledBatchesTest, UnlabelledExamplesHaveNoPartInTheLoss) {
   const LabelledStep step = make({.training = false, .order = ExampleOrder::sequential, .batch_size = 10}).step(0);
   EXPECT_EQ(step.num_labelled, 9);
   EXPECT_EQ(step.weight_sum, 9);
-  for (const LabelledMicroBatch& batch : step.micro) {
+  for (const MicroBatch& batch : step.micro) {
     for (size_t s = 0; s < static_cast<size_t>(batch.num_seqs); ++s) {
-      EXPECT_EQ(batch.classes[s],
-                batch.examples[s] == 5 ? kPaddingTarget : set_.examples[static_cast<size_t>(batch.examples[s])].label);
-      EXPECT_EQ(batch.weights[s], batch.examples[s] == 5 ? 0.0f : 1.0f);
+      EXPECT_EQ(batch.targets[s],
+                batch.examples[s] == 5 ? kIgnoredTarget : set_.examples[static_cast<size_t>(batch.examples[s])].label);
     }
+    EXPECT_EQ(batch.num_targets, 9);
   }
 }
 
@@ -239,10 +205,10 @@ TEST_F(LabelledBatchesTest, RegressionsHaveTargets) {
   EXPECT_EQ(step.num_labelled, 3);
   for (size_t s = 0; s < 4; ++s) {
     const int32_t example = step.micro[0].examples[s];
-    EXPECT_EQ(step.micro[0].classes[s], kPaddingTarget);
-    EXPECT_EQ(step.micro[0].targets[s], example == 1 ? 0.0f : static_cast<float>(example + 1) / 2);
-    EXPECT_EQ(step.micro[0].weights[s], example == 1 ? 0.0f : 1.0f);
+    EXPECT_EQ(std::bit_cast<float>(step.micro[0].targets[s]),
+              example == 1 ? 0.0f : static_cast<float>(example + 1) / 2);
   }
+  EXPECT_EQ(step.micro[0].num_targets, 3);
   expect_error([&] { make({.batch_size = 4}, {1, 1}); }, ExitCode::usage, {"2 weights for 0 classes"});
 }
 
@@ -253,13 +219,14 @@ TEST_F(LabelledBatchesTest, AugmentationIsForTrainingOnly) {
   const LabelledBatches batches = make({.order = ExampleOrder::sequential, .batch_size = 50}, {}, augmenter);
   EXPECT_EQ(batches.capacity().num_tokens, 50 * 30);
   int64_t changed = 0;
-  for (const LabelledMicroBatch& batch : batches.step(1).micro) {
+  for (const MicroBatch& batch : batches.step(1).micro) {
     for (size_t s = 0; s < static_cast<size_t>(batch.num_seqs); ++s) {
-      const int64_t length = batch.last_rows[s] - batch.first_rows[s] + 1;
+      const int32_t begin = batch.cu_seqlens[s], end = batch.cu_seqlens[s + 1];
+      const int64_t length = end - begin;
       EXPECT_LE(length, 30);
       changed += length != encoded_.length(batch.examples[s]);
-      EXPECT_EQ(batch.tokens[static_cast<size_t>(batch.first_rows[s])], WordTokenizer::kFirst);
-      EXPECT_EQ(batch.tokens[static_cast<size_t>(batch.last_rows[s])], WordTokenizer::kLast);
+      EXPECT_EQ(batch.tokens[static_cast<size_t>(begin)], WordTokenizer::kFirst);
+      EXPECT_EQ(batch.tokens[static_cast<size_t>(end - 1)], WordTokenizer::kLast);
     }
   }
   EXPECT_GT(changed, 25);
@@ -277,7 +244,6 @@ TEST_F(LabelledBatchesTest, SettingsOutOfRangeAreNamed) {
   refused({.batch_size = 4, .micro_seqs = -1}, "micro-batch is -1");
   refused({.batch_size = 4, .micro_tokens = 29}, "micro-batch is 29");
   refused({.batch_size = 4, .max_length = 29}, "length of a sequence is 29");
-  refused({.layout = BatchLayout::padded, .batch_size = 4, .micro_tokens = 100}, "padded");
   expect_error([&] { make({.batch_size = 4}, {1, 2, 3}); }, ExitCode::usage, {"3 weights for 2 classes"});
   expect_error([&] { LabelledBatches(encoded_, {}, {.batch_size = 4}); }, ExitCode::data, {"no examples"});
 }

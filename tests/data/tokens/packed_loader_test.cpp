@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <optional>
 
 #include "core/seq_layout.h"
+#include "data/tokens/edited_batches.h"
 #include "data/tokens/epoch_order.h"
 #include "support/errors.h"
 #include "data/characters/same_batch.h"
@@ -46,17 +48,17 @@ class PackedLoaderTest : public testing::TestWithParam<PackMode> {
       EXPECT_LE(static_cast<int64_t>(end - row), context);
       for (int32_t position = 0; row < end; ++row, ++position) {
         const int64_t index = batch.tokens[row] - value_of(0);
-        const bool wrong_target = batch.targets[row] != (is_last(index) ? kPaddingTarget : value_of(index + 1));
+        const bool wrong_target = batch.targets[row] != (is_last(index) ? kIgnoredTarget : value_of(index + 1));
         // Within a sequence tokens follow each other, and never from one document into the next.
         const bool breaks = position > 0 && (index != indices.back() + 1 || is_last(index - 1));
         if (wrong_target || breaks || batch.positions[row] != position) ADD_FAILURE() << "row " << row;
-        targets += batch.targets[row] == kPaddingTarget ? 0 : 1;
+        targets += batch.targets[row] == kIgnoredTarget ? 0 : 1;
         indices.push_back(index);
       }
     }
     EXPECT_EQ(batch.num_targets, targets);
     for (; row < batch.tokens.size(); ++row) {
-      if (batch.tokens[row] != 0 || batch.positions[row] != 0 || batch.targets[row] != kPaddingTarget) {
+      if (batch.tokens[row] != 0 || batch.positions[row] != 0 || batch.targets[row] != kIgnoredTarget) {
         ADD_FAILURE() << "padding " << row;
       }
     }
@@ -69,6 +71,27 @@ class PackedLoaderTest : public testing::TestWithParam<PackMode> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Modes, PackedLoaderTest, testing::Values(PackMode::documents, PackMode::concatenated));
+
+TEST_P(PackedLoaderTest, RanksCountTheTargetsOfAllAfterAnEdit) {
+  const PackPlan plan(set_, {.mode = GetParam(), .context = 64, .block_tokens = 1000});
+  const PackedLoaderOptions options{.batch_size = 12, .micro_batch_size = 2, .seed = 9, .edit = keep_some_targets};
+  for (int64_t num_ranks : {1, 2, 3}) {
+    PackedLoader single(plan, options);
+    std::vector<std::unique_ptr<PackedLoader>> loaders;
+    for (int64_t rank = 0; rank < num_ranks; ++rank) {
+      PackedLoaderOptions mine = options;
+      mine.rank = rank;
+      mine.num_ranks = num_ranks;
+      mine.num_threads = static_cast<int>(rank);
+      loaders.push_back(std::make_unique<PackedLoader>(plan, mine));
+    }
+    for (int step = 0; step < 5; ++step) {
+      std::vector<StepBatch> ranks;
+      for (const auto& loader : loaders) ranks.push_back(loader->next());
+      expect_ranks_share(ranks, single.next());
+    }
+  }
+}
 
 TEST_P(PackedLoaderTest, EveryTokenOnceAnEpochForAnyWorkersAndRanks) {
   const PackPlan plan(set_, {.mode = GetParam(), .context = 64, .block_tokens = 1000});
@@ -271,10 +294,10 @@ TEST(PackedLoader, TokensThatAreNotLearnedAreNoTargets) {
           const int32_t next = micro.tokens[at] + 1;
           const bool learned = (next - value_of(0)) % 3 != 0;
           // The last of a sequence has the token behind it or, at a document's end, none.
-          if (row + 1 < end || micro.targets[at] != kPaddingTarget) {
-            ASSERT_EQ(micro.targets[at], learned ? next : kPaddingTarget);
+          if (row + 1 < end || micro.targets[at] != kIgnoredTarget) {
+            ASSERT_EQ(micro.targets[at], learned ? next : kIgnoredTarget);
           }
-          targets += micro.targets[at] == kPaddingTarget ? 0 : 1;
+          targets += micro.targets[at] == kIgnoredTarget ? 0 : 1;
         }
       }
       EXPECT_EQ(micro.num_targets, targets);

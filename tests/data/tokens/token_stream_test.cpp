@@ -6,6 +6,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "data/tokens/edited_batches.h"
 #include "data/tokens/number_corpus.h"
 #include "support/errors.h"
 #include "data/characters/same_batch.h"
@@ -36,7 +37,7 @@ class TokenStreamTest : public testing::TestWithParam<PackMode> {
         if (row + 1 < end) {
           EXPECT_EQ(micro.targets[row], micro.tokens[row + 1]);
         }
-        targets += micro.targets[row] == kPaddingTarget ? 0 : 1;
+        targets += micro.targets[row] == kIgnoredTarget ? 0 : 1;
         ids.push_back(micro.tokens[row]);
       }
     }
@@ -48,6 +49,28 @@ class TokenStreamTest : public testing::TestWithParam<PackMode> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Modes, TokenStreamTest, testing::Values(PackMode::documents, PackMode::concatenated));
+
+TEST_P(TokenStreamTest, RanksCountTheTargetsOfAllAfterAnEdit) {
+  TokenStreamOptions whole = options();
+  whole.loader.batch_size = 12;
+  whole.loader.micro_batch_size = 2;
+  whole.loader.edit = keep_some_targets;
+  for (int64_t num_ranks : {1, 2, 3}) {
+    TokenStream single(sources_of(folder_), number_encoding(), whole);
+    std::vector<std::unique_ptr<TokenStream>> streams;
+    for (int64_t rank = 0; rank < num_ranks; ++rank) {
+      TokenStreamOptions mine = whole;
+      mine.loader.rank = rank;
+      mine.loader.num_ranks = num_ranks;
+      streams.push_back(std::make_unique<TokenStream>(sources_of(folder_), number_encoding(), mine));
+    }
+    for (int step = 0; step < 5; ++step) {
+      std::vector<StepBatch> ranks;
+      for (const auto& stream : streams) ranks.push_back(stream->next());
+      expect_ranks_share(ranks, single.next());
+    }
+  }
+}
 
 TEST_P(TokenStreamTest, EveryTokenOnceAnEpochForAnyWorkersAndRanks) {
   std::vector<TokenId> expected;
@@ -179,7 +202,7 @@ TEST_P(TokenStreamTest, MasksBecomeTargets) {
     EXPECT_EQ(batch.num_targets, micro.num_targets);
     int64_t targets = 0;
     for (size_t row = 0; row < micro.targets.size(); ++row) {
-      if (micro.targets[row] == kPaddingTarget) continue;
+      if (micro.targets[row] == kIgnoredTarget) continue;
       EXPECT_EQ(micro.targets[row] % 2, 0);
       ++targets;
     }
