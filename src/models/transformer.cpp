@@ -245,9 +245,10 @@ void Transformer::backward(Pass& pass, const ModelInputs& inputs, const Activati
                       drops_at_start);
 }
 
-void Transformer::loss(Pass& pass, const Activations& kept, const TensorView& targets, const TensorView& dx) const {
+void Transformer::loss(Pass& pass, const Activations& kept, const Targets& targets, const TensorView& dx) const {
   if (is_language_model()) return head_.loss(pass, kept.output, targets, dx);
-  if (spec_.head == HeadKind::classifier) return classifier_.loss(pass, kept.output, targets, dx);
+  assert(!targets.weights.defined() && !targets.sequence_losses.defined());
+  if (spec_.head == HeadKind::classifier) return classifier_.loss(pass, kept.output, targets.values, dx);
   throw usage_error("a model without a head has no loss", "give it a language-model head or a classifier");
 }
 
@@ -259,7 +260,7 @@ SavePolicy Transformer::policy_of(const Pass& pass) const {
   return waits && pass.policy.writes_again() ? pass.policy.keeping(Slot::norm1) : pass.policy;
 }
 
-void Transformer::train(Pass& pass, const ModelInputs& inputs, const TensorView& targets) const {
+void Transformer::train(Pass& pass, const ModelInputs& inputs, const Targets& targets) const {
   pass.policy = policy_of(pass);
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
   Activations kept(blocks_.size());
@@ -275,7 +276,7 @@ void Transformer::train(Pass& pass, const ModelInputs& inputs, const TensorView&
   backward(pass, inputs, kept, grad);
 }
 
-void Transformer::evaluate(Pass& pass, const ModelInputs& inputs, const TensorView& targets) const {
+void Transformer::evaluate(Pass& pass, const ModelInputs& inputs, const Targets& targets) const {
   const ArenaScope saved(pass.ctx.saved), scratch(pass.ctx.scratch);
   Activations kept(blocks_.size());
   forward(pass, inputs, kept);

@@ -33,9 +33,9 @@ class Transformer {
   // Forward, loss and backward of one micro-batch: adds to the gradients and to scalars->loss_sum.
   // Targets of language models: (N) int32, kIgnoredTarget where there is none. Of classifiers: (max_seqs) int32 class
   // ids, kIgnoredTarget where there is none, or with one label (max_seqs) fp32 values, whose loss is the squared error.
-  void train(Pass& pass, const ModelInputs& inputs, const TensorView& targets) const;
+  void train(Pass& pass, const ModelInputs& inputs, const Targets& targets) const;
   // Forward and loss: adds to scalars->loss_sum.
-  void evaluate(Pass& pass, const ModelInputs& inputs, const TensorView& targets) const;
+  void evaluate(Pass& pass, const ModelInputs& inputs, const Targets& targets) const;
   // out (max_seqs, labels) fp32: a classifier's logits; what stands in rows of empty sequences means nothing.
   void class_logits(Pass& pass, const ModelInputs& inputs, const TensorView& out) const;
   // out (N, C) fp32: the hidden states that a head would read.
@@ -57,7 +57,7 @@ class Transformer {
 
   SavePolicy policy_of(const Pass& pass) const;
   size_t blocks_behind(size_t layer) const { return blocks_.size() - 1 - layer; }
-  void loss(Pass& pass, const Activations& kept, const TensorView& targets, const TensorView& dx) const;
+  void loss(Pass& pass, const Activations& kept, const Targets& targets, const TensorView& dx) const;
   size_t lowest_trained_block(const Gradients& grads) const;
 
   TransformerSpec spec_;

@@ -6,6 +6,7 @@
 #include "core/seq_layout.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/matmul/matmul.h"
+#include "ops/sequence_sums.h"
 #include "ops/soft_cap.h"
 #include "ops/zero_extend.h"
 
@@ -83,7 +84,7 @@ void LmHead::logits(Pass& pass, const TensorView& x, const TensorView& out) cons
   if (options_.softcap > 0) soft_cap_forward(pass.ctx, {.x = out, .y = out, .cap = options_.softcap});
 }
 
-void LmHead::loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const {
+void LmHead::loss(Pass& pass, const TensorView& x, const Targets& targets, const TensorView& dx) const {
   const NameScope name(pass.ctx, "head");
   const ArenaScope scope(pass.ctx.scratch);
   if (!options_.transform) return chunked_loss(pass, x, targets, dx);
@@ -92,11 +93,11 @@ void LmHead::loss(Pass& pass, const TensorView& x, const TensorView& targets, co
   if (pass.training()) transform_.backward(pass, x, saved, dx);
 }
 
-void LmHead::chunked_loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const {
+void LmHead::chunked_loss(Pass& pass, const TensorView& x, const Targets& targets, const TensorView& dx) const {
   const ArenaScope scope(pass.ctx.scratch);
   const int64_t chunk = chunk_rows(pass.ctx, pass.weights.dtype(), x.rows());
   const int64_t vocab = options_.vocab;
-  const bool capped = options_.softcap > 0;
+  const bool capped = options_.softcap > 0, weighted = targets.weights.defined();
   const Extended head = extend(pass);
   const TensorView buffer = pass.scratch({chunk, padded(vocab)}, "logits");
   const TensorView capped_buffer = capped ? pass.scratch({chunk, padded(vocab)}, "capped logits") : buffer;
@@ -109,7 +110,8 @@ void LmHead::chunked_loss(Pass& pass, const TensorView& x, const TensorView& tar
     multiply(pass, head, rows, wide_chunk);
     if (capped) soft_cap_forward(pass.ctx, {.x = logits_chunk, .y = final_chunk, .cap = options_.softcap});
     cross_entropy(pass.ctx, {.logits = final_chunk,
-                             .targets = targets.slice_rows(begin, end),
+                             .targets = targets.values.slice_rows(begin, end),
+                             .weights = weighted ? targets.weights.slice_rows(begin, end) : TensorView{},
                              .losses = losses.slice_rows(begin, end),
                              .write_grad = pass.training()});
     if (!pass.training()) continue;
@@ -121,6 +123,8 @@ void LmHead::chunked_loss(Pass& pass, const TensorView& x, const TensorView& tar
     backward_input(pass, head, wide_chunk, dx.slice_rows(begin, end));
   }
   add_loss_sum(pass.ctx, losses);
+  if (!targets.sequence_losses.defined()) return;
+  sequence_sums(pass.ctx, {.values = losses, .cu = pass.seq.cu_q, .sums = targets.sequence_losses});
 }
 
 }  // namespace gradmill

@@ -6,6 +6,7 @@
 #include "nn/linear.h"
 #include "nn/mlm_transform.h"
 #include "nn/pass.h"
+#include "nn/targets.h"
 
 namespace gradmill {
 
@@ -32,7 +33,7 @@ class LmHead {
   void logits(Pass& pass, const TensorView& x, const TensorView& out) const;
   // Adds the losses of all rows to scalars->loss_sum. When training, dx (N, C) becomes the gradient of the mean loss
   // over the step's targets and the weight's gradient accumulates; otherwise dx is not looked at.
-  void loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const;
+  void loss(Pass& pass, const TensorView& x, const Targets& targets, const TensorView& dx) const;
 
  private:
   // The weight and bias with zeros behind them, up to a size that a GPU multiplies fast; undefined: as they are.
@@ -45,7 +46,7 @@ class LmHead {
   void backward_input(Pass& pass, const Extended& head, const TensorView& dlogits, const TensorView& dx) const;
   int64_t chunk_rows(const ExecContext& ctx, DType dtype, int64_t rows) const;
   // The losses of x's rows, and with dx its gradient.
-  void chunked_loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const;
+  void chunked_loss(Pass& pass, const TensorView& x, const Targets& targets, const TensorView& dx) const;
 
   Options options_;
   MlmTransform transform_;

@@ -18,6 +18,7 @@ struct BatchShape {
   int64_t train_tokens = 0;
   int64_t eval_tokens = 0;
   std::vector<float> class_weights = {};  // of a classifier's training loss, one per label; empty: all are 1
+  bool row_weights = false;               // training batches of a language model may have MicroBatch::weights
 
   // Tokens of a full micro-batch.
   int64_t tokens_per_micro_batch() const { return train_tokens > 0 ? train_tokens : train_seqs * context; }

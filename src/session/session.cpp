@@ -2,6 +2,7 @@
 #include "session/session.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "cpu/cpu_runtime.h"
@@ -65,11 +66,17 @@ void Session::allocate_persistent() {
   weights_.emplace(ctx_, model_.params(), options_.dtype);
   if (!options_.inference) allocate_training();
   tables_ = model_.make_position_tables(ctx_, options_.context);
-  const auto inputs = [&](std::string_view name, int64_t tokens, int64_t rows) {
-    return allocate_inputs(name, tokens > 0 ? tokens : rows * options_.context, rows * options_.seqs_per_row);
+  const auto inputs = [&](std::string_view name, int64_t tokens, int64_t rows, bool weighted) {
+    return allocate_inputs(name, tokens > 0 ? tokens : rows * options_.context, rows * options_.seqs_per_row, weighted);
   };
-  if (!options_.inference) train_inputs_ = inputs("train inputs", options_.train_tokens, options_.train_seqs);
-  eval_inputs_ = inputs("eval inputs", options_.eval_tokens, options_.eval_seqs);
+  if (!options_.inference) {
+    train_inputs_ = inputs("train inputs", options_.train_tokens, options_.train_seqs, options_.row_weights);
+  }
+  eval_inputs_ = inputs("eval inputs", options_.eval_tokens, options_.eval_seqs, false);
+  if (options_.sequence_losses) {
+    assert(!is_classifier());
+    sequence_losses_ = ctx_.alloc(ctx_.persistent, {eval_inputs_.seq.max_seqs}, DType::fp32, "sequence losses");
+  }
   if (model_.spec().head == HeadKind::causal_lm) {
     generate_inputs_ = allocate_inputs("generate inputs", options_.context, 1);
     generate_inputs_.seq.cu_kv = ctx_.alloc(ctx_.persistent, {2}, DType::int32, "generate inputs.key offsets");
@@ -107,11 +114,13 @@ void Session::allocate_classes() {
   if (!ctx_.dry) copy_to_device(ctx_, class_weights_, options_.class_weights.data());
 }
 
-Session::Inputs Session::allocate_inputs(std::string_view name, int64_t tokens, int64_t seqs) {
+Session::Inputs Session::allocate_inputs(std::string_view name, int64_t tokens, int64_t seqs, bool weighted) {
+  assert(!weighted || !is_classifier());
   const NameScope scope(ctx_, name);
   const int64_t rows = token_capacity(tokens), targets = is_classifier() ? token_capacity(seqs) : rows;
   const int64_t types = model_.spec().token_types > 0 ? rows : 0;
-  Inputs inputs{.block = ctx_.alloc(ctx_.persistent, {2 * rows + types + targets + seqs + 1}, DType::int32, "batch")};
+  const int64_t weights = weighted ? rows : 0, all = 2 * rows + types + targets + weights + seqs + 1;
+  Inputs inputs{.block = ctx_.alloc(ctx_.persistent, {all}, DType::int32, "batch")};
   int64_t begin = 0;
   const auto next = [&](int64_t size) {
     begin += size;
@@ -123,6 +132,10 @@ Session::Inputs Session::allocate_inputs(std::string_view name, int64_t tokens, 
   inputs.targets = next(targets);
   if (is_classifier()) inputs.targets = inputs.targets.slice_rows(0, seqs);
   if (is_classifier() && model_.spec().labels == 1) inputs.targets.dtype = DType::fp32;
+  if (weighted) {
+    inputs.weights = next(weights);
+    inputs.weights.dtype = DType::fp32;
+  }
   inputs.seq.cu_q = inputs.seq.cu_kv = next(seqs + 1);
   inputs.seq.max_seqs = seqs;
   inputs.seq.max_len = options_.context;
@@ -136,6 +149,7 @@ Session::Inputs Session::Inputs::first_rows(int64_t rows) const {
   part.seq.positions = seq.positions.slice_rows(0, rows);
   if (token_types.defined()) part.token_types = token_types.slice_rows(0, rows);
   if (targets.numel() == tokens.numel()) part.targets = targets.slice_rows(0, rows);
+  if (weights.defined()) part.weights = weights.slice_rows(0, rows);
   return part;
 }
 
@@ -215,16 +229,18 @@ Session::ArenaUse Session::arena_use() const {
 
 int Session::upload(Inputs& inputs, const MicroBatch& batch) {
   staging_.clear();
-  const auto append = [&](const std::vector<int32_t>& part, int64_t size) {
+  const auto append = [&]<class T>(const std::vector<T>& part, int64_t size, T missing = 0) {
     assert(std::ssize(part) <= size);
-    staging_.insert(staging_.end(), part.begin(), part.end());
-    staging_.resize(staging_.size() + static_cast<size_t>(size - std::ssize(part)));
+    for (T value : part) staging_.push_back(std::bit_cast<int32_t>(value));
+    staging_.resize(staging_.size() + static_cast<size_t>(size - std::ssize(part)), std::bit_cast<int32_t>(missing));
   };
+  assert(batch.weights.empty() || &inputs != &train_inputs_ || inputs.weights.defined());
   const int64_t rows = inputs.capacity();
   append(batch.tokens, rows);
   if (inputs.token_types.defined()) append(batch.token_types, rows);
   append(batch.positions, rows);
   append(batch.targets, is_classifier() ? token_capacity(inputs.seq.max_seqs) : rows);
+  if (inputs.weights.defined()) append(batch.weights, rows, batch.weights.empty() ? 1.0f : 0.0f);
   append(batch.cu_seqlens, inputs.seq.max_seqs + 1);
   assert(inputs.block.numel() == std::ssize(staging_));
   runtime_->upload(inputs.block.data, std::as_bytes(std::span(staging_)));
@@ -269,7 +285,7 @@ void Session::begin_weighted_step(int64_t step, float lr, double weight_sum, flo
 
 void Session::train_step_ops(const Inputs& inputs) {
   Pass pass = make_pass(inputs, true);
-  model_.train(pass, inputs.model_inputs(), inputs.targets);
+  model_.train(pass, inputs.model_inputs(), {.values = inputs.targets, .weights = inputs.weights});
 }
 
 void Session::update_ops() {
@@ -335,7 +351,7 @@ void Session::eval_ops(const Inputs& inputs) {
   if (is_classifier()) {
     return model_.class_logits(pass, inputs.model_inputs(), class_logits_.slice_cols(0, model_.spec().labels));
   }
-  model_.evaluate(pass, inputs.model_inputs(), inputs.targets);
+  model_.evaluate(pass, inputs.model_inputs(), {.values = inputs.targets, .sequence_losses = sequence_losses_});
 }
 
 double Session::eval_micro(const MicroBatch& batch) {
@@ -345,6 +361,20 @@ double Session::eval_micro(const MicroBatch& batch) {
   upload_value(&ctx_.scalars->loss_sum, 0.0);
   run(Sequence::eval, quarters, eval_inputs_.seq.dense, [&] { eval_ops(quarters_of(eval_inputs_, quarters)); });
   return read_scalars().loss_sum;
+}
+
+std::vector<Session::SequenceLoss> Session::eval_sequences(const MicroBatch& batch) {
+  assert(sequence_losses_.defined());
+  eval_micro(batch);
+  const std::vector<float> sums = read(sequence_losses_);
+  std::vector<SequenceLoss> losses(static_cast<size_t>(batch.num_seqs));
+  for (size_t s = 0; s < losses.size(); ++s) {
+    const auto targets = std::span(batch.targets)
+                             .subspan(static_cast<size_t>(batch.cu_seqlens[s]),
+                                      static_cast<size_t>(batch.cu_seqlens[s + 1] - batch.cu_seqlens[s]));
+    losses[s] = {double(sums[s]), std::ssize(targets) - std::ranges::count(targets, kIgnoredTarget)};
+  }
+  return losses;
 }
 
 void Session::rehearse_evaluation(const MicroBatch& batch) {

@@ -108,8 +108,14 @@ class Session {
   // A contiguous fp32 tensor of the session, in host memory.
   std::vector<float> read(const TensorView& view);
 
-  // The sum of the losses of one micro-batch's targets. Of language models.
+  // The sum of the losses of one micro-batch's targets, without weights. Of language models.
   double eval_micro(const MicroBatch& batch);
+  // The same for each of its sequences: minus the log-probability of its targets. With options.sequence_losses.
+  struct SequenceLoss {
+    double loss_sum = 0;
+    int64_t num_targets = 0;
+  };
+  std::vector<SequenceLoss> eval_sequences(const MicroBatch& batch);
   // Of classifiers: (num_seqs, labels), valid until the next call.
   std::span<const float> class_logits(const MicroBatch& batch);
 
@@ -128,10 +134,11 @@ class Session {
  private:
   // A phase's inputs in device memory: views of one block, so that a batch arrives in one copy.
   struct Inputs {
-    TensorView block;        // int32: tokens, token types, positions, targets, sequence offsets
+    TensorView block;        // int32: tokens, token types, positions, targets, weights, sequence offsets
     TensorView tokens;       // (N) int32
     TensorView token_types;  // (N) int32; undefined where the model has none
     TensorView targets;      // (N) int32; of classifiers (max_seqs) int32, or fp32 values
+    TensorView weights;      // (N) fp32; undefined where batches have none
     SeqLayout seq;
     bool may_be_dense = false;
 
@@ -145,7 +152,7 @@ class Session {
   Session(const Transformer& model, const SessionOptions& options, OnPaper, Runtime* runtime);
   void allocate_persistent();
   void allocate_training();
-  Inputs allocate_inputs(std::string_view name, int64_t tokens, int64_t seqs);
+  Inputs allocate_inputs(std::string_view name, int64_t tokens, int64_t seqs, bool weighted = false);
   bool is_classifier() const { return model_.spec().head == HeadKind::classifier; }
   void allocate_classes();
   MemoryPlan run_on_paper();
@@ -195,9 +202,10 @@ class Session {
   std::optional<Optimizer> optimizer_;
   TensorView average_;  // (P) fp32
   PositionTables tables_;
-  TensorView logits_;         // (1, V), of causal language models
-  TensorView class_weights_;  // (labels) fp32, or undefined
-  TensorView class_logits_;   // (eval sequences, labels rounded up) fp32, of classifiers
+  TensorView logits_;           // (1, V), of causal language models
+  TensorView class_weights_;    // (labels) fp32, or undefined
+  TensorView sequence_losses_;  // (sequences of an evaluation) fp32, or undefined
+  TensorView class_logits_;     // (eval sequences, labels rounded up) fp32, of classifiers
   std::vector<float> next_logits_, host_logits_;
   Inputs train_inputs_, eval_inputs_, generate_inputs_;
   // Generation: the tokens so far, the first num_cached_ of which have their rows in caches_ (one a layer, in the saved

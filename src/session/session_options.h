@@ -29,8 +29,9 @@ struct SessionOptions : BatchShape {
   float ema_decay = 0;  // of averaged weights; 0: none are kept
   float dropout = 0;
   uint64_t seed = 0;
-  bool inference = false;  // evaluates and generates only: no gradients, moments or averages, no room for a step
-  bool poison = false;     // fill every allocation with NaN first: for tests
+  bool inference = false;        // evaluates and generates only: no gradients, moments or averages, no room for a step
+  bool sequence_losses = false;  // a language model's Session::eval_sequences may be called
+  bool poison = false;           // fill every allocation with NaN first: for tests
   KernelOptions kernels;
   LossScaling loss_scaling;
   bool capture = false;      // replay steps as graphs, where the device can

@@ -105,9 +105,30 @@ TEST_P(HeadTest, LanguageModels) {
       for (size_t i = 0; i < ids.size(); ++i) {
         ids[i] = i % 4 == 0 || i >= 20 ? kIgnoredTarget : static_cast<int32_t>(i % 13);
       }
-      const TensorView targets = upload(ids);
-      check([&](Pass& p, const TensorView& x, const TensorView& dx) { head.loss(p, x, targets, dx); });
+      const TensorView targets = upload(ids), weights = upload(random_values(kRows, 7, 2), {kRows}, DType::fp32);
+      check([&](Pass& p, const TensorView& x, const TensorView& dx) { head.loss(p, x, {targets}, dx); });
+      check([&](Pass& p, const TensorView& x, const TensorView& dx) { head.loss(p, x, {targets, weights}, dx); });
     }
+  }
+}
+
+TEST_P(HeadTest, LanguageModelsTellTheLossOfEachSequence) {
+  const LmHead head(params_, {.name = "head", .width = kWidth, .vocab = 13, .chunk_rows = 8});
+  build();
+  std::vector<int32_t> ids(kRows, 3);
+  for (size_t i = 0; i < ids.size(); i += 4) ids[i] = kIgnoredTarget;
+  const TensorView x = matrix(1), sums = tensor({3}, DType::fp32);
+  Pass p = pass();
+  p.grads = nullptr;
+  head.loss(p, x, {.values = upload(ids), .sequence_losses = sums}, {});
+  const std::vector<float> all = download(sums);
+  const std::vector<int32_t> offsets = {0, 9, 10, 20};
+  for (size_t s = 0; s < 3; ++s) {
+    std::vector<int32_t> of_one(kRows, kIgnoredTarget);
+    std::copy(ids.begin() + offsets[s], ids.begin() + offsets[s + 1], of_one.begin() + offsets[s]);
+    scalars().loss_sum = 0;
+    head.loss(p, x, {upload(of_one)}, {});
+    EXPECT_NEAR(all[s], scalars().loss_sum, 1e-5);
   }
 }
 
@@ -134,7 +155,7 @@ TEST_P(HeadTest, OddVocabulariesAgreeWithTheCpu) {
         const TensorView dx = tensor(x.shape, DType::fp32);
         scalars().loss_sum = 0;
         grads_->begin_step();
-        head.loss(training, x, targets, dx);
+        head.loss(training, x, {targets}, dx);
         std::vector<float> results = download(dx), grads = download(grads_->flat());
         results.insert(results.end(), grads.begin(), grads.end());
         results.push_back(static_cast<float>(scalars().loss_sum));

@@ -245,7 +245,7 @@ Pass GoldenFamily::pass(bool training, SavePolicy policy) {
 double GoldenFamily::train(SavePolicy policy) {
   Pass p = pass(true, policy);
   grads_->begin_step();
-  model_->train(p, inputs_, targets_);
+  model_->train(p, inputs_, {targets_});
   return mean_loss();
 }
 
@@ -260,7 +260,7 @@ void GoldenFamily::move_weights(const std::vector<float>& direction, double step
 
 double GoldenFamily::evaluate() {
   Pass p = pass(false, SavePolicy::forward_only());
-  model_->evaluate(p, inputs_, targets_);
+  model_->evaluate(p, inputs_, {targets_});
   return mean_loss();
 }
 

@@ -8,6 +8,8 @@ void cross_entropy(ExecContext& ctx, const CrossEntropyArgs& args) {
   assert(args.logits.shape.rank() == 2 && args.logits.cols() > 0);
   assert(args.targets.numel() == args.logits.rows() && args.targets.dtype == DType::int32);
   assert(args.losses.numel() == args.logits.rows() && args.losses.dtype == DType::fp32);
+  assert(!args.weights.defined() || (args.weights.numel() == args.logits.rows() && args.weights.contiguous() &&
+                                     args.weights.dtype == DType::fp32));
   const OpCost cost{.flops = 25 * double(args.logits.numel()),
                     .bytes = (args.write_grad ? 2 : 1) * double(args.logits.bytes())};
   run_op(ctx, "cross_entropy", args.logits.dtype, FloatTypes{}, cost,

@@ -80,7 +80,8 @@ void loss_rows(const CrossEntropyArgs& args, float scale, int64_t begin, int64_t
     T* row = args.logits.row<T>(r);
     float& loss = args.losses.ptr<float>()[r];
     const int32_t target = args.targets.ptr<int32_t>()[r];
-    if (target == kIgnoredTarget) {
+    const float weight = args.weights.defined() ? args.weights.ptr<float>()[r] : 1.0f;
+    if (target == kIgnoredTarget || weight == 0) {
       loss = 0;
       if (args.write_grad) std::memset(static_cast<void*>(row), 0, static_cast<size_t>(size) * sizeof(T));
       continue;
@@ -89,10 +90,11 @@ void loss_rows(const CrossEntropyArgs& args, float scale, int64_t begin, int64_t
     const auto chosen = static_cast<float>(row[target]);
     const float max = row_max(row, size);
     const float sum = sum_exp(row, size, max, args.write_grad);
-    loss = std::log(sum) + (max - chosen);
+    loss = (std::log(sum) + (max - chosen)) * weight;
     if (!args.write_grad) continue;
-    write_gradient(row, size, max, scale / sum);
-    row[target] = T((std::exp(chosen - max) / sum - 1) * scale);
+    const float row_scale = scale * weight;
+    write_gradient(row, size, max, row_scale / sum);
+    row[target] = T((std::exp(chosen - max) / sum - 1) * row_scale);
   }
 }
 

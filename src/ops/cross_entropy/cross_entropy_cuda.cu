@@ -88,9 +88,8 @@ __device__ void clear(const Part<N>& part) {
 enum class Keep : uint8_t { none, some, all };
 
 // kBlocks neighbouring blocks have a row; if more than one, they are a cluster.
-// Registers for three blocks of 512 threads on a multiprocessor, or one of 1024.
-template <class N, Keep kKeep, int kMaxThreads, int kBlocks>
-__global__ void __maxnreg__(kMaxThreads == 512 ? 40 : 64) cross_entropy_kernel(const Problem<N> problem) {
+template <bool kWeighted, class N, Keep kKeep, int kMaxThreads, int kBlocks>
+__device__ __forceinline__ void cross_entropy_row(const Problem<N>& problem) {
   constexpr int kPack = Packed<N>::kSize;
   extern __shared__ int4 kept[];
   __shared__ float2 sums[kBlocks * kMaxThreads / cuda::kWarpSize];
@@ -100,7 +99,8 @@ __global__ void __maxnreg__(kMaxThreads == 512 ? 40 : 64) cross_entropy_kernel(c
   const int target = problem.targets[row];
   const Part<N> part(logits, problem.size, rank, problem.share);
   const bool tells_loss = rank == 0 && threadIdx.x == 0;
-  if (target == kIgnoredTarget) {
+  const float weight = kWeighted ? problem.weights[row] : 1.0f;
+  if (target == kIgnoredTarget || weight == 0) {
     if (tells_loss) problem.losses[row] = 0;
     if (problem.write_grad) clear(part);
     return;
@@ -125,10 +125,10 @@ __global__ void __maxnreg__(kMaxThreads == 512 ? 40 : 64) cross_entropy_kernel(c
     total.add(x);
   });
   total.template add_threads<kBlocks>(sums);
-  if (tells_loss) problem.losses[row] = logf(total.sum) + (total.max - chosen);
+  if (tells_loss) problem.losses[row] = (logf(total.sum) + (total.max - chosen)) * weight;
   if (!problem.write_grad) return;
 
-  const float scale = problem.scalars->inv_targets * problem.scalars->loss_scale, factor = scale / total.sum;
+  const float scale = problem.scalars->inv_targets * problem.scalars->loss_scale * weight, factor = scale / total.sum;
   const auto gradient = [&](float x) { return exponential<N>(x - total.max) * factor; };
   part.template for_each<kBatch>(load, [&](int p, const Packed<N>& pack) {
     Packed<N>::of([&](int i) { return gradient(pack[i]); }).store(part.body + p * kPack);
@@ -137,6 +137,16 @@ __global__ void __maxnreg__(kMaxThreads == 512 ? 40 : 64) cross_entropy_kernel(c
   if (part.owns(logits + target)) {
     logits[target] = cuda::from_float<N>((exponential<N>(chosen - total.max) / total.sum - 1) * scale);
   }
+}
+
+// Registers for three blocks of 512 threads on a multiprocessor, or one of 1024.
+template <class N, Keep kKeep, int kMaxThreads, int kBlocks>
+__global__ void __maxnreg__(kMaxThreads == 512 ? 40 : 64) cross_entropy_kernel(const Problem<N> problem) {
+  cross_entropy_row<false, N, kKeep, kMaxThreads, kBlocks>(problem);
+}
+template <class N, Keep kKeep, int kMaxThreads, int kBlocks>
+__global__ void __maxnreg__(kMaxThreads == 512 ? 40 : 64) weighted_cross_entropy_kernel(const Problem<N> problem) {
+  cross_entropy_row<true, N, kKeep, kMaxThreads, kBlocks>(problem);
 }
 
 // Packs of each block when `blocks` share a row: whole lines of 128 bytes.
@@ -181,38 +191,35 @@ void cross_entropy(ExecContext& ctx, const CrossEntropyArgs& args) {
   const auto rows = static_cast<unsigned>(args.logits.rows());
   if (rows == 0) return;
   if (run_short_rows<T>(ctx, args)) return;
-  const auto run = [&](auto kernel, unsigned blocks, int most_threads, size_t room) {
-    const Problem<N> problem{.logits = cuda::native<T>(args.logits),
-                             .stride = args.logits.row_stride,
-                             .size = static_cast<int>(args.logits.cols()),
-                             .share = share_of(packs, static_cast<int>(blocks)),
-                             .room = static_cast<int>(room / sizeof(int4)),
-                             .targets = args.targets.ptr<int32_t>(),
-                             .losses = args.losses.ptr<float>(),
-                             .write_grad = args.write_grad,
-                             .scalars = ctx.scalars};
+  const auto run = [&]<Keep kKeep, int kMaxThreads, int kBlocks>(int most_threads, size_t room) {
+    Problem<N> problem = problem_of<T>(ctx, args);
+    problem.share = share_of(packs, kBlocks);
+    problem.room = static_cast<int>(room / sizeof(int4));
     // Short rows take few threads: a block of one warp costs the least to start and to synchronise.
     const int wanted = (problem.share / 4 + cuda::kWarpSize - 1) / cuda::kWarpSize * cuda::kWarpSize;
     const auto threads = static_cast<unsigned>(std::clamp(wanted, cuda::kWarpSize, most_threads));
     const size_t shared = std::min(static_cast<size_t>(problem.share) * sizeof(int4), room);
-    cuda::LaunchConfig config(rows * blocks, threads, cuda::stream_of(ctx), shared);
-    config.cluster = blocks;
-    cuda::launch(config, kernel, problem);
+    cuda::LaunchConfig config(rows * kBlocks, threads, cuda::stream_of(ctx), shared);
+    config.cluster = kBlocks;
+    cuda::launch(config,
+                 args.weights.defined() ? weighted_cross_entropy_kernel<N, kKeep, kMaxThreads, kBlocks>
+                                        : cross_entropy_kernel<N, kKeep, kMaxThreads, kBlocks>,
+                 problem);
   };
   const int blocks = blocks_for(packs, compute_capability);
   const size_t bytes = static_cast<size_t>(packs) * sizeof(int4);
   if (!args.write_grad) {
-    run(cross_entropy_kernel<N, Keep::none, 1024, 1>, 1, 512, 0);
+    run.template operator()<Keep::none, 1024, 1>(512, 0);
   } else if (blocks == 1 && 2 * bytes <= limit) {
-    run(cross_entropy_kernel<N, Keep::all, 512, 1>, 1, 512, limit);
+    run.template operator()<Keep::all, 512, 1>(512, limit);
   } else if (blocks == 2) {
-    run(cross_entropy_kernel<N, Keep::all, 512, 2>, 2, 512, limit);
+    run.template operator()<Keep::all, 512, 2>(512, limit);
   } else if (blocks == 4) {
-    run(cross_entropy_kernel<N, Keep::all, 512, 4>, 4, 512, limit);
+    run.template operator()<Keep::all, 512, 4>(512, limit);
   } else if (blocks == 8 && share_of(packs, 8) * sizeof(int4) <= limit) {
-    run(cross_entropy_kernel<N, Keep::all, 512, 8>, 8, 512, limit);
+    run.template operator()<Keep::all, 512, 8>(512, limit);
   } else {
-    run(cross_entropy_kernel<N, Keep::some, 1024, 1>, 1, 1024, limit);
+    run.template operator()<Keep::some, 1024, 1>(1024, limit);
   }
 }
 

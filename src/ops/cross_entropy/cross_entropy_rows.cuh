@@ -92,7 +92,22 @@ struct Problem {
   float* losses;
   bool write_grad;
   const StepScalars* scalars;
+  const float* weights;  // read by kernels of weighted rows alone
 };
+
+template <class T>
+Problem<cuda::Native<T>> problem_of(const ExecContext& ctx, const CrossEntropyArgs& args) {
+  return {.logits = cuda::native<T>(args.logits),
+          .stride = args.logits.row_stride,
+          .size = static_cast<int>(args.logits.cols()),
+          .share = 0,
+          .room = 0,
+          .targets = args.targets.ptr<int32_t>(),
+          .losses = args.losses.ptr<float>(),
+          .write_grad = args.write_grad,
+          .scalars = ctx.scalars,
+          .weights = args.weights.defined() ? args.weights.ptr<float>() : nullptr};
+}
 
 }  // namespace
 }  // namespace gradmill

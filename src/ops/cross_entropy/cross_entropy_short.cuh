@@ -15,8 +15,8 @@ constexpr int kShortThreads = 128, kShortPacks = 4;  // of a lane
 // kLanes neighbouring lanes have a row, which begins at a multiple of 16 bytes. Its last pack may reach over its end:
 // what lies there is written as it was read. All loads are on their way before the first is waited for; but for the
 // target's logit, which then is in the cache.
-template <class N, int kLanes>
-__global__ void __launch_bounds__(kShortThreads) short_rows_kernel(const Problem<N> problem, int64_t rows) {
+template <bool kWeighted, class N, int kLanes>
+__device__ __forceinline__ void short_rows(const Problem<N>& problem, int64_t rows) {
   constexpr int kPack = Packed<N>::kSize;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const int64_t thread = int64_t{blockIdx.x} * kShortThreads + threadIdx.x, row = thread / kLanes;
@@ -30,9 +30,10 @@ __global__ void __launch_bounds__(kShortThreads) short_rows_kernel(const Problem
   for (int p = 0; p < kShortPacks; ++p) {
     packs[p] = Packed<N>::load(logits + min(lane + p * kLanes, last_pack) * kPack);
   }
-  const float scale = problem.scalars->inv_targets * problem.scalars->loss_scale;
+  const float weight = kWeighted ? problem.weights[read_row] : 1.0f;
+  const float scale = problem.scalars->inv_targets * problem.scalars->loss_scale * weight;
   const int target = problem.targets[read_row];
-  const bool ignored = target == kIgnoredTarget;
+  const bool ignored = target == kIgnoredTarget || weight == 0;
   const float chosen = ignored ? 0.0f : cuda::to_float(logits[target]);
 
   const auto first_of = [&](int p) { return (lane + p * kLanes) * kPack; };
@@ -58,7 +59,7 @@ __global__ void __launch_bounds__(kShortThreads) short_rows_kernel(const Problem
   sum = cuda::warp_reduce<kLanes>(sum, cuda::Sum{});
   __syncwarp();  // all lanes have read their target's logit, which one of them will write
   if (row >= rows) return;
-  if (lane == 0) problem.losses[row] = ignored ? 0.0f : logf(sum) + (max - chosen);
+  if (lane == 0) problem.losses[row] = ignored ? 0.0f : (logf(sum) + (max - chosen)) * weight;
   if (!problem.write_grad) return;
 
   const float factor = scale / sum;
@@ -76,6 +77,15 @@ __global__ void __launch_bounds__(kShortThreads) short_rows_kernel(const Problem
   }
 }
 
+template <class N, int kLanes>
+__global__ void __launch_bounds__(kShortThreads) short_rows_kernel(const Problem<N> problem, int64_t rows) {
+  short_rows<false, N, kLanes>(problem, rows);
+}
+template <class N, int kLanes>
+__global__ void __launch_bounds__(kShortThreads) weighted_short_rows_kernel(const Problem<N> problem, int64_t rows) {
+  short_rows<true, N, kLanes>(problem, rows);
+}
+
 // Whether the rows are aligned and short enough for it.
 template <class T>
 bool run_short_rows(ExecContext& ctx, const CrossEntropyArgs& args) {
@@ -84,17 +94,12 @@ bool run_short_rows(ExecContext& ctx, const CrossEntropyArgs& args) {
   const TensorView& logits = args.logits;
   const bool aligned = logits.row_stride % kPack == 0 && reinterpret_cast<uintptr_t>(logits.data) % 16 == 0;
   if (!aligned || logits.cols() > cuda::kWarpSize * kMost) return false;
-  const Problem<N> problem{.logits = cuda::native<T>(logits),
-                           .stride = logits.row_stride,
-                           .size = static_cast<int>(logits.cols()),
-                           .targets = args.targets.ptr<int32_t>(),
-                           .losses = args.losses.ptr<float>(),
-                           .write_grad = args.write_grad,
-                           .scalars = ctx.scalars};
+  const Problem<N> problem = problem_of<T>(ctx, args);
   const auto run = [&]<int kLanes>() {
     const int64_t blocks = (logits.rows() * kLanes + kShortThreads - 1) / kShortThreads;
-    cuda::launch({static_cast<unsigned>(blocks), kShortThreads, cuda::stream_of(ctx)}, short_rows_kernel<N, kLanes>,
-                 problem, logits.rows());
+    cuda::launch({static_cast<unsigned>(blocks), kShortThreads, cuda::stream_of(ctx)},
+                 args.weights.defined() ? weighted_short_rows_kernel<N, kLanes> : short_rows_kernel<N, kLanes>, problem,
+                 logits.rows());
     return true;
   };
   if (logits.cols() <= 4 * kMost) return run.template operator()<4>();

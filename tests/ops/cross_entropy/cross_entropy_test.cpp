@@ -20,7 +20,8 @@ class CrossEntropyTest : public OpTest {
   }
 
   // In double, of the values the op sees.
-  Expected reference(const TensorView& logits, std::span<const int32_t> targets) const {
+  Expected reference(const TensorView& logits, std::span<const int32_t> targets,
+                     std::span<const float> weights = {}) const {
     const std::vector<float> x = download(logits);
     const auto size = static_cast<size_t>(logits.cols());
     const double scale = double(scalars().inv_targets) * scalars().loss_scale;
@@ -30,11 +31,12 @@ class CrossEntropyTest : public OpTest {
       const double max = *std::max_element(row, row + size);
       double sum = 0;
       for (size_t c = 0; c < size; ++c) sum += std::exp(row[c] - max);
-      const bool ignored = targets[r] == kIgnoredTarget;
-      expected.losses.push_back(ignored ? 0 : static_cast<float>(std::log(sum) + max - row[targets[r]]));
+      const double weight = weights.empty() ? 1 : double(weights[r]);
+      const bool ignored = targets[r] == kIgnoredTarget || weight == 0;
+      expected.losses.push_back(ignored ? 0 : static_cast<float>((std::log(sum) + max - row[targets[r]]) * weight));
       for (size_t c = 0; c < size; ++c) {
         const double p = std::exp(row[c] - max) / sum - (static_cast<int32_t>(c) == targets[r]);
-        expected.grads.push_back(ignored ? 0 : static_cast<float>(p * scale));
+        expected.grads.push_back(ignored ? 0 : static_cast<float>(p * scale * weight));
       }
     }
     return expected;
@@ -56,11 +58,19 @@ class CrossEntropyTest : public OpTest {
   }
 
   // Relative to the largest gradient there can be; in fp32 the exponentials' few ulp show, else only the last rounding.
-  void expect_grads(const TensorView& logits, const std::vector<float>& grads) const {
-    const double scale = double(scalars().inv_targets) * scalars().loss_scale;
+  void expect_grads(const TensorView& logits, const std::vector<float>& grads, double largest_weight = 1) const {
+    const double scale = double(scalars().inv_targets) * scalars().loss_scale * largest_weight;
     const double bound = (dtype() == DType::fp32 ? 4 : 1) * epsilon_of(dtype()) * scale;
     const std::vector<float> actual = download(logits);
     for (size_t i = 0; i < grads.size(); ++i) ASSERT_NEAR(actual[i], grads[i], bound) << "at " << i;
+  }
+
+  // Of either sign and 0.
+  static std::vector<float> some_weights(int64_t rows) {
+    constexpr float kWeights[] = {-1.5f, 0.3f, 0, 2, 1};
+    std::vector<float> weights;
+    for (int64_t r = 0; r < rows; ++r) weights.push_back(kWeights[r % 5]);
+    return weights;
   }
 
   std::vector<int32_t> targets_;
@@ -95,6 +105,52 @@ TEST_P(CrossEntropyTest, PaddedRows) {
       expect_grads(args.logits, expected.grads);
       expect_same_bits(download(behind), old, "what lies behind");
     }
+  }
+}
+
+// In every form that a GPU has for rows of some length.
+TEST_P(CrossEntropyTest, WeightedRows) {
+  for (int64_t size : {1, 64, 65, 128, 256, 512, 1024, 1031, 32768, 70001, 120001, 151936, 262144, 930001}) {
+    const int64_t rows = size < 2000 ? 23 : size < 200000 ? 4 : 2;
+    const ArenaScope scope(ctx_.persistent);
+    CrossEntropyArgs args = make(rows, size);
+    const std::vector<float> weights = some_weights(rows), logits = download(args.logits);
+    args.weights = upload(weights, {rows}, DType::fp32);
+    const Expected expected = reference(args.logits, targets_, weights);
+    args.write_grad = false;
+    cross_entropy(ctx_, args);
+    expect_reduction(download(args.losses), expected.losses, DType::fp32, 1 + size / 1000, 4, "losses");
+    expect_same_bits(download(args.logits), logits, "logits");
+    args.write_grad = true;
+    cross_entropy(ctx_, args);
+    expect_reduction(download(args.losses), expected.losses, DType::fp32, 1 + size / 1000, 4, "losses");
+    expect_grads(args.logits, expected.grads, 2);
+  }
+}
+
+TEST_P(CrossEntropyTest, AWeightOfOneChangesNoBit) {
+  for (int64_t size : {64, 1031, 120001}) {
+    const ArenaScope scope(ctx_.persistent);
+    const CrossEntropyArgs plain = make(7, size);
+    CrossEntropyArgs weighted = make(7, size);
+    weighted.weights = upload(std::vector<float>(7, 1.0f), {7}, DType::fp32);
+    cross_entropy(ctx_, plain);
+    cross_entropy(ctx_, weighted);
+    expect_same_bits(download(weighted.losses), download(plain.losses), "losses");
+    expect_same_bits(download(weighted.logits), download(plain.logits), "gradient");
+  }
+}
+
+TEST_P(CrossEntropyTest, RowsOfWeightZeroDoNotEvenReadTheirLogits) {
+  for (int64_t size : {19, 64, 40000}) {
+    const ArenaScope scope(ctx_.persistent);
+    const auto count = static_cast<size_t>(2 * size);
+    const TensorView logits = upload(std::vector<float>(count, NAN), {2, size}, dtype());
+    const TensorView losses = tensor({2}, DType::fp32), weights = upload(std::vector<float>(2), {2}, DType::fp32);
+    cross_entropy(
+        ctx_, {.logits = logits, .targets = upload(std::vector<int32_t>{3, 7}), .weights = weights, .losses = losses});
+    expect_same_bits(download(losses), std::vector<float>(2), "losses");
+    expect_same_bits(download(logits), std::vector<float>(count), "gradient");
   }
 }
 
@@ -280,13 +336,17 @@ class CrossEntropyFp32 : public CrossEntropyTest {};
 TEST_P(CrossEntropyFp32, CentralDifferences) {
   scalars().loss_scale = 1;
   scalars().inv_targets = 1;
-  CrossEntropyArgs args = make(7, 19, 2), with_grad = args;
-  args.write_grad = false;
-  with_grad.logits = upload(download(args.logits), args.logits.shape, DType::fp32);
-  cross_entropy(ctx_, with_grad);
-  const GradientCheck check{
-      .forward = [&] { cross_entropy(ctx_, args); }, .output = args.losses, .doutput = std::vector<float>(7, 1.0f)};
-  expect_gradient(check, args.logits, download(with_grad.logits), "logits");
+  for (bool weighted : {false, true}) {
+    CrossEntropyArgs args = make(7, 19, 2);
+    if (weighted) args.weights = upload(some_weights(7), {7}, DType::fp32);
+    CrossEntropyArgs with_grad = args;
+    args.write_grad = false;
+    with_grad.logits = upload(download(args.logits), args.logits.shape, DType::fp32);
+    cross_entropy(ctx_, with_grad);
+    const GradientCheck check{
+        .forward = [&] { cross_entropy(ctx_, args); }, .output = args.losses, .doutput = std::vector<float>(7, 1.0f)};
+    expect_gradient(check, args.logits, download(with_grad.logits), "logits");
+  }
 }
 
 // In row order on the CPU; a GPU has an order of its own.
