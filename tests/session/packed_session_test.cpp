@@ -7,6 +7,7 @@
 #include "data/tokens/pack.h"
 #include "support/op_test.h"
 #include "run/run_options.h"
+#include "session/session.h"
 
 namespace gradmill::test {
 namespace {
