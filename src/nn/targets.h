@@ -7,7 +7,7 @@
 namespace gradmill {
 
 struct Targets {
-  TensorView values;  // (N) int32, kIgnoredTarget where there is none; those of classifiers are in Transformer::train
+  TensorView values;  // (N) int32, kIgnoredTarget where there is none; for classifiers see Transformer::train
   // Of language models:
   TensorView weights = {};          // (N) fp32 factors of the rows' losses, of either sign; undefined: 1
   TensorView sequence_losses = {};  // (max_seqs) fp32 out: the sum of each sequence's losses; undefined: not wanted
