@@ -14,21 +14,21 @@ namespace gradmill {
 namespace {
 
 // With the classes of model.path, where nobody has read them yet.
-LabelledData load_labelled(const RunConfig& config, RunDataOptions options) {
+std::unique_ptr<LabelledData> load_labelled(const RunConfig& config, RunDataOptions options) {
   std::optional<LabelMap> labels;
   const bool wanted = config.data.kind() == TaskKind::classify && !config.model.path.empty();
   if (wanted && options.labels == nullptr && options.labels_of_model == nullptr) {
     labels = labels_of_model(open_model_config(config.model.path));
     if (labels) options.labels_of_model = &*labels;
   }
-  return LabelledData(config, options);
+  return std::make_unique<LabelledData>(config, options);
 }
 
 }  // namespace
 
 std::unique_ptr<RunData> load_run_data(const RunConfig& config, const RunDataOptions& options) {
   if (config.data.path.empty()) return std::make_unique<CharData>(config, options);
-  if (is_labelled(config.data.kind())) return std::make_unique<LabelledData>(load_labelled(config, options));
+  if (is_labelled(config.data.kind())) return load_labelled(config, options);
   std::unique_ptr<TextData> text;
   if (config.data.streaming) {
     text = std::make_unique<StreamData>(config, options);
@@ -44,10 +44,10 @@ CheckedData check_run_data(const RunConfig& config) {
   if (config.data.path.empty()) {
     checked.vocab = CharData(config).tokenizer().tokenizer->vocab_size();
   } else if (is_labelled(config.data.kind())) {
-    const LabelledData data = load_labelled(config, {});
-    checked.vocab = data.tokenizer().tokenizer->vocab_size();
-    checked.task = data.task();
-    checked.shape = data.shape(checked.shape);
+    const std::unique_ptr<LabelledData> data = load_labelled(config, {});
+    checked.vocab = data->tokenizer().tokenizer->vocab_size();
+    checked.task = data->task();
+    checked.shape = data->shape(checked.shape);
   } else {
     const RunTokenizer tokenizer = open_run_tokenizer(tokenizer_name(config));
     const TokenSource source(config, tokenizer);

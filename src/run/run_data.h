@@ -52,6 +52,8 @@ class RunData {
   using UseBatch = std::function<bool(const MicroBatch&)>;
 
   virtual ~RunData() = default;
+  RunData(const RunData&) = delete;  // parts refer to each other
+  RunData& operator=(const RunData&) = delete;
 
   const std::string& name() const { return name_; }
   const std::string& origin() const { return origin_; }
