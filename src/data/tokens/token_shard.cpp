@@ -117,7 +117,6 @@ void TokenShard::check_blocks(uint64_t begin, uint64_t end) const {
     check_block(block);
     checked_[block].store(true, std::memory_order_relaxed);
   }
-  file_.check();
 }
 
 void TokenShard::check_block(uint64_t block) const {
@@ -192,8 +191,12 @@ void TokenShard::check(int64_t first, int64_t count) const {
   const uint64_t begin = sizeof(ShardHeader) + static_cast<uint64_t>(first) * layout_.token_bytes;
   check_blocks(begin, begin + static_cast<uint64_t>(count) * layout_.token_bytes);
   if (layout_.has_learned) check_learned(first, count);
+  file_.check();
 }
 
-void TokenShard::verify() const { check_blocks(sizeof(ShardHeader), layout_.checksums_at()); }
+void TokenShard::verify() const {
+  check_blocks(sizeof(ShardHeader), layout_.checksums_at());
+  file_.check();
+}
 
 }  // namespace gradmill
