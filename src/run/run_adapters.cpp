@@ -62,7 +62,7 @@ AdapterConfig kept_config(const RunConfig& config, const std::string& task_type)
 }
 
 AdapterConfig adapter_config(const RunConfig& config, const Task& task) {
-  const AdapterSettings& settings = config.adapter;
+  const AdapterTrainingConfig& settings = config.adapter;
   const std::string task_type = task.peft_type();
   if (!settings.path.empty()) return kept_config(config, task_type);
   AdapterConfig adapter{.task_type = task_type,

@@ -213,7 +213,7 @@ TEST(ModelFolder, NamesTensorExpectedAndFound) {
   tensors[0] = make_tensor("model.embed_tokens.weight", "I64", {40, 16});
   expect_refusal("is I64", refusal(tensors));
   tensors.erase(tensors.begin());
-  expect_refusal("no tensor 'model.embed_tokens.weight', of shape (40, 16)", refusal(tensors));
+  expect_refusal("there is no tensor 'model.embed_tokens.weight' of shape (40, 16)", refusal(tensors));
 }
 
 TEST(ModelFolder, RefusesValuesThatAreNotFinite) {
