@@ -14,13 +14,13 @@ namespace {
 
 constexpr double kGiB = double(size_t{1} << 30);
 
-// `set` and what saves more than it, in the order of `all`.
+// `set` and the values after it in `all`, which save more.
 std::vector<std::string> from_set(const std::string& set, std::vector<std::string> all) {
   all.erase(all.begin(), std::find(all.begin(), all.end(), set));
   return all;
 }
 
-// The micro-batch as it is set, then half of it, and so on.
+// The configured micro-batch, then half of it, and so on.
 std::vector<int64_t> micro_sizes(const RunConfig& config) {
   const int64_t batch = config.training.batch_size, micro = config.training.micro_batch_size;
   std::vector<int64_t> sizes = {micro > 0 ? std::min(micro, batch) : batch};

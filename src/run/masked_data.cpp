@@ -7,7 +7,8 @@
 namespace gradmill {
 namespace {
 
-constexpr float kMasked = 0.8f, kReplaced = 0.9f;  // the latter beyond the former; the rest stays
+constexpr float kMasked = 0.8f,
+                kReplaced = 0.9f;  // draws below the first are masked, below the second replaced; the rest stays
 
 class MaskedSource final : public BatchSource {
  public:
@@ -54,7 +55,7 @@ MaskRule mask_rule(const RunConfig& config, const RunTokenizer& tokenizer) {
     rule.kept[static_cast<size_t>(*id)] = true;
     return rule;
   }
-  throw usage_error("data.task=mask, and the tokenizer has no token [MASK] or <mask>",
+  throw usage_error("data.task=mask needs a token [MASK] or <mask>, which the tokenizer does not have",
                     "use the tokenizer of an encoder");
 }
 
@@ -94,7 +95,7 @@ MaskedData::MaskedData(const RunConfig& config, std::unique_ptr<RunData> text)
 }
 
 std::string MaskedData::describe() const {
-  return fmt::format("{}, {:g}% of the tokens asked for", text_->describe(), 100 * rule_.probability);
+  return fmt::format("{}, {:g}% of the tokens to predict", text_->describe(), 100 * rule_.probability);
 }
 
 std::unique_ptr<BatchSource> MaskedData::open(const DataPosition& from, const CrewNote& note) const {

@@ -20,16 +20,17 @@ void visit_tensors(const Transformer& model, HfFamily family, ParamId id, const 
   }
 }
 
-// The same for all parameters that have a master.
+// Does the same for all parameters that have a master.
 template <class Visit>
 void visit_tensors(const Transformer& model, HfFamily family, const TensorView& masters, Visit&& visit) {
   for (ParamId id = 0; id < model.params().size(); ++id) {
     const TensorView whole = model.params().view(id, masters);
-    if (whole.defined()) visit_tensors(model, family, id, whole, visit);  // else frozen: the base's own files have it
+    if (whole.defined())
+      visit_tensors(model, family, id, whole, visit);  // otherwise it is frozen, and the base's files have it
   }
 }
 
-// The weights that a checkpoint holds, into masters.
+// Loads the weights of a checkpoint into masters.
 void load_masters(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described,
                   const TensorView& masters) {
   if (described.adapters) {
@@ -39,7 +40,7 @@ void load_masters(const Checkpoint& checkpoint, const Transformer& model, const 
   }
 }
 
-// Parameter by parameter, into a session that has no masters: of `trained`, the model with which the run had them.
+// Loads a session without masters, parameter by parameter. `trained` is the model of the run, which had masters.
 void load_frozen(const Checkpoint& checkpoint, const Transformer& trained, HfFamily family, Session& session) {
   const TensorView averages = find_averages(checkpoint, trained);
   session.write_weights([&](ExecContext& ctx, Weights& weights) {
@@ -108,7 +109,7 @@ nlohmann::json bert_config(const TransformerSpec& spec) {
           {"attention_probs_dropout_prob", 0.0}};
 }
 
-// The class that transformers has for a head of labels.
+// The class of transformers for a head with labels.
 std::string classifier_of(const std::string& architecture) {
   for (const char* const end : {"LMHeadModel", "ForCausalLM", "Model"}) {
     if (architecture.ends_with(end)) {
@@ -161,8 +162,8 @@ std::string adapter_json(const RunModel& described) {
 
 void check_same_base(const TrainState& saved, const RunModel& described) {
   if (saved.base_hash == described.base_hash()) return;
-  throw data_error("these adapters were trained beside other weights than those that model.path has now",
-                   "name the folder or file that the run was started with as model.path");
+  throw data_error("these adapters were trained with other base weights than those that model.path has now",
+                   "set model.path to the folder or file that the run was started with");
 }
 
 void load_session(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described, Session& session,
@@ -185,8 +186,8 @@ TensorView find_averages(const Checkpoint& checkpoint, const Transformer& traine
   if (!state.contains(Session::kAverageName)) return {};
   const TensorView averages = state.at(Session::kAverageName);
   if (averages.dtype != DType::fp32 || averages.numel() != trained.params().flat_size()) {
-    throw data_error(fmt::format("{}: {} is not of this model's size", (checkpoint.folder() / kStateFile).string(),
-                                 Session::kAverageName),
+    throw data_error(fmt::format("{}: the size of {} does not match the model",
+                                 (checkpoint.folder() / kStateFile).string(), Session::kAverageName),
                      "choose another checkpoint");
   }
   return averages;

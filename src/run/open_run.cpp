@@ -14,7 +14,7 @@ RunModel open_mapped_model(const RunConfig& config, const Task& task, int64_t vo
   return model;
 }
 
-// From model.path. Only the classes of labelled data come from the data: any other model can be opened before it.
+// Opens model.path. Only labelled data determines the classes, so any other model can be opened before its data.
 void open_from_files(RunParts& parts, const RunConfig& config, RunDataOptions options) {
   std::optional<RunTokenizer> tokenizer;
   if (options.tokenizer == nullptr) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kGiB = double(size_t{1} << 30);
 
-// "12", "12GB" or "12GiB"; nothing for a name.
+// Reads "12", "12GB" or "12GiB"; nothing for a name.
 std::optional<double> gibibytes(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -32,7 +32,7 @@ size_t memory_of(const std::string& name, const DeviceSpec& device) {
   return std::min(asked, device.memory_bytes);
 }
 
-// Defaults, and what a group brought, may be changed; what somebody wrote may not.
+// Defaults and the values of groups may be changed; settings that the user wrote may not.
 bool is_free(const LoadedConfig& config, const std::string& key) {
   const std::string& origin = config.origins.at(key);
   return origin == "default" || origin.starts_with("embedded ");

@@ -13,7 +13,7 @@
 namespace gradmill {
 namespace {
 
-// Beyond this many classes a mean of areas is a lot of sorting for a number nobody looks at.
+// For more classes the mean of all areas would need much sorting for a number of little use.
 constexpr int64_t kMostAreas = 256;
 
 double cross_entropy(std::span<const float> logits, int32_t truth) {
@@ -131,7 +131,7 @@ double TaskScores::value(const std::string& name) const {
 
 TaskScores score(const TaskAnswers& answers, const Task& task, std::span<const float> class_weights,
                  std::optional<double> threshold) {
-  if (answers.size() == 0) throw data_error("there is no example to evaluate on", "give more validation data");
+  if (answers.size() == 0) throw data_error("there are no examples to evaluate", "give more validation data");
   if (task.predicts_classes()) return score_classes(answers, task, class_weights, threshold);
   const RegressionScores numbers = regression_scores(answers.logits, answers.targets);
   return {.loss = numbers.mse,
@@ -142,8 +142,8 @@ TaskScores score(const TaskAnswers& answers, const Task& task, std::span<const f
 
 Threshold tune_threshold(const TaskAnswers& answers, ThresholdGoal goal) {
   if (answers.num_outputs != 2) {
-    throw usage_error(fmt::format("a threshold for {} classes", answers.num_outputs),
-                      "use eval.threshold=none: the likeliest class is the answer");
+    throw usage_error(fmt::format("a threshold needs two classes, but there are {}", answers.num_outputs),
+                      "use eval.threshold=none, which predicts the likeliest class");
   }
   return best_threshold(of_second(answers.probabilities()), is_second(answers.classes), goal);
 }
