@@ -19,10 +19,10 @@ struct FitChoice {
 };
 
 // Combines smaller micro-batches, recomputed activations and, with adapters, narrower frozen weights, for all settings
-// that may be changed. `look` returns the data's sizes for a config, like check_run_data. The first choice is the run
-// as it is.
+// that may be changed. `check_data` returns the data's sizes for a config, like check_run_data. The first choice is the
+// run as it is.
 std::vector<FitChoice> fit_choices(
-    const RunConfig& config, const std::function<CheckedData(const RunConfig&)>& look,
+    const RunConfig& config, const std::function<CheckedData(const RunConfig&)>& check_data,
     const std::function<bool(const std::string&)>& may_change = [](const std::string&) { return true; });
 
 // The fastest choice among those that quantise least, or null if none fits. Among equally fast choices it is the first,

@@ -57,10 +57,11 @@ Truncation truncation(const RunConfig& config) {
   return {.max_length = config.model.context, .strategy = strategy};
 }
 
-EncodedSet encode_set(const LabelledSet& set, const RunTokenizer& tokenizer, const RunConfig& config) {
-  const Tokenizer& words = *tokenizer.tokenizer;
+EncodedSet encode_set(const LabelledSet& set, const RunTokenizer& run_tokenizer, const RunConfig& config) {
+  const Tokenizer& tokenizer = *run_tokenizer.tokenizer;
   const int threads = std::max(1, num_loader_threads(config.data));
-  return EncodedSet(set, words, words.sequence_template(), {.truncation = truncation(config), .num_threads = threads});
+  return EncodedSet(set, tokenizer, tokenizer.sequence_template(),
+                    {.truncation = truncation(config), .num_threads = threads});
 }
 
 std::vector<int32_t> all_examples(const EncodedSet& set) {

@@ -15,7 +15,7 @@ namespace gradmill {
 // How sequences are cut, from the settings.
 Truncation truncation(const RunConfig& config);
 // Encodes the set as a run with these settings does. All arguments must outlive the result.
-EncodedSet encode_set(const LabelledSet& set, const RunTokenizer& tokenizer, const RunConfig& config);
+EncodedSet encode_set(const LabelledSet& set, const RunTokenizer& run_tokenizer, const RunConfig& config);
 std::vector<int32_t> all_examples(const EncodedSet& set);
 
 // A micro-batch in the form that sessions read.

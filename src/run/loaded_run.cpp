@@ -220,7 +220,7 @@ Evaluation LoadedRun::evaluate_text(const std::string& dataset) {
   if (!task_.predicts_hidden_tokens())
     return evaluate_batches([&](const RunData::UseBatch& use) { data.visit(0, use); });
   const MaskRule rule = mask_rule(config_, tokenizer_);
-  return evaluate_batches([&](const RunData::UseBatch& use) { data.visit(0, hiding(rule, use)); });
+  return evaluate_batches([&](const RunData::UseBatch& use) { data.visit(0, hiding_tokens(rule, use)); });
 }
 
 }  // namespace gradmill

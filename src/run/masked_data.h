@@ -18,14 +18,14 @@ struct MaskRule {
 };
 
 // Throws a usage_error if the tokenizer has no mask token.
-MaskRule mask_rule(const RunConfig& config, const RunTokenizer& tokenizer);
+MaskRule mask_rule(const RunConfig& config, const RunTokenizer& run_tokenizer);
 
 // Separates the random choices for training and validation.
 enum class MaskUse : uint32_t { train = 0, validation = 1 };
 // Hides tokens of a batch of running text and sets its targets.
 void hide_tokens(const MaskRule& rule, MaskUse use, int64_t step, MicroBatch& batch);
 // For validation batches: hides the same tokens every time.
-RunData::UseBatch hiding(const MaskRule& rule, const RunData::UseBatch& use);
+RunData::UseBatch hiding_tokens(const MaskRule& rule, const RunData::UseBatch& use);
 
 class MaskedData final : public RunData {
  public:

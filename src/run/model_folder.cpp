@@ -31,12 +31,12 @@ void visit_tensors(const Transformer& model, HfFamily family, const TensorView& 
 }
 
 // Loads the weights of a checkpoint into masters.
-void load_masters(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described,
+void load_masters(const Checkpoint& checkpoint, const Transformer& model, const RunModel& run_model,
                   const TensorView& masters) {
-  if (described.adapters) {
-    load_adapter_tensors(checkpoint.tensors(kAdapterFile), described.family, model, masters);
+  if (run_model.adapters) {
+    load_adapter_tensors(checkpoint.tensors(kAdapterFile), run_model.family, model, masters);
   } else {
-    load_model_tensors(checkpoint.tensors(kModelFile), model, described.family, masters);
+    load_model_tensors(checkpoint.tensors(kModelFile), model, run_model.family, masters);
   }
 }
 
@@ -151,25 +151,25 @@ void load_model_tensors(const SafeTensors& file, const Transformer& model, HfFam
   });
 }
 
-CheckpointFile weights_file(const RunModel& described, const Transformer& model, const TensorView& masters) {
-  if (described.adapters) return {kAdapterFile, adapter_tensors(described.family, model, masters)};
-  return {kModelFile, model_tensors(model, described.family, masters)};
+CheckpointFile weights_file(const RunModel& run_model, const Transformer& model, const TensorView& masters) {
+  if (run_model.adapters) return {kAdapterFile, adapter_tensors(run_model.family, model, masters)};
+  return {kModelFile, model_tensors(model, run_model.family, masters)};
 }
 
-std::string adapter_json(const RunModel& described) {
-  return adapter_config_json(described.adapters->config, described.family == HfFamily::gpt2);
+std::string adapter_json(const RunModel& run_model) {
+  return adapter_config_json(run_model.adapters->config, run_model.family == HfFamily::gpt2);
 }
 
-void check_same_base(const TrainState& saved, const RunModel& described) {
-  if (saved.base_hash == described.base_hash()) return;
+void check_same_base(const TrainState& saved, const RunModel& run_model) {
+  if (saved.base_hash == run_model.base_hash()) return;
   throw data_error("these adapters were trained with other base weights than those that model.path has now",
                    "set model.path to the folder or file that the run was started with");
 }
 
-void load_session(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described, Session& session,
+void load_session(const Checkpoint& checkpoint, const Transformer& model, const RunModel& run_model, Session& session,
                   const Session::Progress& progress) {
   const Session::HostState state = session.host_state(false);
-  load_masters(checkpoint, model, described, state.masters);
+  load_masters(checkpoint, model, run_model, state.masters);
   const SafeTensors& file = checkpoint.tensors(kStateFile);
   for (const Session::StateTensor& tensor : state.optimizer) {
     if (tensor.name == Session::kAverageName && !file.contains(tensor.name)) {
@@ -193,21 +193,21 @@ TensorView find_averages(const Checkpoint& checkpoint, const Transformer& traine
   return averages;
 }
 
-void load_inference(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described,
+void load_inference(const Checkpoint& checkpoint, const Transformer& model, const RunModel& run_model,
                     Session& session) {
-  if (model.params().flat_size() == 0) return load_frozen(checkpoint, *described.network, described.family, session);
+  if (model.params().flat_size() == 0) return load_frozen(checkpoint, *run_model.network, run_model.family, session);
   const Session::HostState state = session.host_state(false);
   const TensorView averages = find_averages(checkpoint, model);
   if (averages.defined()) {
     std::memcpy(state.masters.data, averages.data, averages.bytes());
   } else {
-    load_masters(checkpoint, model, described, state.masters);
+    load_masters(checkpoint, model, run_model, state.masters);
   }
   session.restore(state, {});
 }
 
-std::string model_config_json(const TransformerSpec& described, std::optional<int32_t> eos, const Task& task) {
-  TransformerSpec spec = described;
+std::string model_config_json(const TransformerSpec& run_model, std::optional<int32_t> eos, const Task& task) {
+  TransformerSpec spec = run_model;
   spec.complete();
   const HfFamily family = family_of(spec);
   nlohmann::json json = family == HfFamily::gpt2   ? gpt2_config(spec)

@@ -24,10 +24,10 @@ inline constexpr const char* kKeptConfigFile = "run.yaml";  // the settings that
 
 HfFamily family_of(const TransformerSpec& spec);
 // The weights in a checkpoint: all of them, or with adapters what PEFT would store.
-CheckpointFile weights_file(const RunModel& described, const Transformer& model, const TensorView& masters);
-std::string adapter_json(const RunModel& described);
+CheckpointFile weights_file(const RunModel& run_model, const Transformer& model, const TensorView& masters);
+std::string adapter_json(const RunModel& run_model);
 // Throws a data error if adapters were trained with other base weights than those of the run's model now.
-void check_same_base(const TrainState& saved, const RunModel& described);
+void check_same_base(const TrainState& saved, const RunModel& run_model);
 // Views of the flat masters, which are in host memory. Fused parameters appear as several tensors, as in Hugging Face's
 // files; biases that the family has but the model does not appear as zeros.
 std::vector<NamedTensor> model_tensors(const Transformer& model, HfFamily family, const TensorView& masters);
@@ -35,13 +35,13 @@ std::vector<NamedTensor> model_tensors(const Transformer& model, HfFamily family
 void load_model_tensors(const SafeTensors& file, const Transformer& model, HfFamily family, const TensorView& masters);
 // Loads weights, moments and averages of a checkpoint into a session, which is then at `progress`. If the checkpoint
 // has no averages, they start from its weights.
-void load_session(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described, Session& session,
+void load_session(const Checkpoint& checkpoint, const Transformer& model, const RunModel& run_model, Session& session,
                   const Session::Progress& progress);
 // The averages of a run, in the order of the flat masters; undefined if it keeps none.
 TensorView find_averages(const Checkpoint& checkpoint, const Transformer& trained);
 // Loads the weights that evaluations use (the averages, if the run keeps them) into a session for inference. `model`
 // may be the model that the run trained, or the same with everything frozen.
-void load_inference(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described,
+void load_inference(const Checkpoint& checkpoint, const Transformer& model, const RunModel& run_model,
                     Session& session);
 inline Session::Progress progress_of(const TrainState& state) {
   return {state.updates, state.loss_scale, state.scale_streak};

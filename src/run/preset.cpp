@@ -50,11 +50,11 @@ std::string gib(size_t bytes) { return fmt::format("{:.1f}", double(bytes) / kGi
 }  // namespace
 
 Preset choose_preset(const LoadedConfig& config, const std::string& name,
-                     const std::function<CheckedData(const RunConfig&)>& look) {
+                     const std::function<CheckedData(const RunConfig&)>& check_data) {
   const DeviceSpec device = session_options(config.config).device;
   const size_t memory = memory_of(name, device);
   const std::vector<FitChoice> choices =
-      fit_choices(config.config, look, [&](const std::string& key) { return is_free(config, key); });
+      fit_choices(config.config, check_data, [&](const std::string& key) { return is_free(config, key); });
   const FitChoice* const best = fastest_fit(choices, memory);
   const std::string where = fmt::format("preset {}: {} GiB of {}", name, gib(memory), device.title);
   if (best == nullptr) {

@@ -20,6 +20,6 @@ struct Preset {
 // does not change, nor does any setting that the user chose in a file or on the command line. Returns the fastest of
 // the remaining choices that fits, on paper. Throws an out-of-memory error if none does.
 Preset choose_preset(const LoadedConfig& config, const std::string& name,
-                     const std::function<CheckedData(const RunConfig&)>& look);
+                     const std::function<CheckedData(const RunConfig&)>& check_data);
 
 }  // namespace gradmill

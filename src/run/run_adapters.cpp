@@ -73,10 +73,10 @@ AdapterConfig adapter_config(const RunConfig& config, const Task& task) {
                         .dropout = settings.dropout,
                         .rslora = settings.rslora,
                         .dora = settings.kind == "dora"};
-  constexpr const char* kOfExpressions = "*+?()[]|\\^$";
+  constexpr const char* kExpressionCharacters = "*+?()[]|\\^$";
   if (settings.targets == "all-linear") {
     adapter.targets.all_linear = true;
-  } else if (settings.targets.find_first_of(kOfExpressions) != std::string::npos) {
+  } else if (settings.targets.find_first_of(kExpressionCharacters) != std::string::npos) {
     adapter.targets.expression = settings.targets;
   } else {
     adapter.targets.names = split_names(settings.targets);

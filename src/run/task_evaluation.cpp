@@ -34,20 +34,20 @@ double mean_class_loss(const TaskAnswers& answers, std::span<const float> class_
   return total > 0 ? sum / total : kUnknown;
 }
 
-std::vector<uint8_t> is_second(const std::vector<int32_t>& classes) {
+std::vector<uint8_t> is_second_class(const std::vector<int32_t>& classes) {
   std::vector<uint8_t> positive;
   for (const int32_t truth : classes) positive.push_back(truth == 1);
   return positive;
 }
 
-std::vector<float> of_second(std::span<const float> probabilities) {
+std::vector<float> second_probabilities(std::span<const float> probabilities) {
   std::vector<float> scores;
   for (size_t i = 1; i < probabilities.size(); i += 2) scores.push_back(probabilities[i]);
   return scores;
 }
 
 double area(const TaskAnswers& answers, std::span<const float> probabilities) {
-  if (answers.num_outputs == 2) return roc_auc(of_second(probabilities), is_second(answers.classes));
+  if (answers.num_outputs == 2) return roc_auc(second_probabilities(probabilities), is_second_class(answers.classes));
   if (answers.num_outputs > kMostAreas) return kUnknown;
   return macro_roc_auc(probabilities, answers.classes, answers.num_outputs);
 }
@@ -145,7 +145,7 @@ Threshold tune_threshold(const TaskAnswers& answers, ThresholdGoal goal) {
     throw usage_error(fmt::format("a threshold needs two classes, but there are {}", answers.num_outputs),
                       "use eval.threshold=none, which predicts the likeliest class");
   }
-  return best_threshold(of_second(answers.probabilities()), is_second(answers.classes), goal);
+  return best_threshold(second_probabilities(answers.probabilities()), is_second_class(answers.classes), goal);
 }
 
 }  // namespace gradmill
