@@ -117,7 +117,7 @@ struct AugmentConfig {
     field("deletion", &deletion, "fraction of words to delete", rate());
     field("span_mask", &span_mask, "fraction of tokens to replace by the mask token, in runs", rate());
     field("token_dropout", &token_dropout, "fraction of tokens to replace by the unknown token", rate());
-    field("synonyms_file", &synonyms_file, "file with one word per line, a tab, and its comma-separated synonyms",
+    field("synonyms_file", &synonyms_file, "file with a word, a tab and its comma-separated synonyms on each line",
           anything().or_unset("none"));
   }
 };

@@ -301,12 +301,12 @@ struct RunConfig {
   void visit(FieldList& list) {
     list.section("data", "the data a run learns from", data);
     list.section("augment", "random changes to labelled training data", augment);
-    list.section("model", "the model", model);
+    list.section("model", "the model's architecture, and what it starts from", model);
     list.section("adapter", "adapters: small trained parts beside a frozen model", adapter);
     list.section("training", "length of the run, batches, and what happens after bad steps", training);
     list.section("optimizer", "how weights are updated", optimizer);
     list.section("schedule", "the learning rate over the run", schedule);
-    list.section("eval", "when and how the model is evaluated; it always is at the end", eval);
+    list.section("eval", "when and how the model is evaluated, besides at the end of the run", eval);
     list.section("checkpoint", "when and where the run is saved", checkpoint);
     list.section("logging", "what the run reports, and where", logging);
     list.section("sample", "the text generated at the end of the run", sample);
