@@ -29,7 +29,7 @@ TEST(OpBench, RowsFollowFromTheCeilings) {
             std::string::npos)
       << text;
   EXPECT_LT(text.find("matmul 1x2x3 nt"), text.find("norm")) << "the slowest stands first";
-  EXPECT_NE(text.find("Ops take 3.000 ms together"), std::string::npos) << text;
+  EXPECT_NE(text.find("ops take 3.000 ms together"), std::string::npos) << text;
 }
 
 TEST(OpBench, ProductsAreToldApartByShape) {
