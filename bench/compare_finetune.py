@@ -119,7 +119,7 @@ def median(results, name, mode, key):
 
 
 def report(results):
-    print("| case | batch x tokens | mode | peer ms | ours ms | ratio | must | peer GiB | ours GiB | ratio |")
+    print("| case | batch x tokens | mode | peer ms | ours ms | ratio | goal | peer GiB | ours GiB | ratio |")
     print("|---|---|---|---:|---:|---:|---:|---:|---:|---:|")
     for name, case in CASES.items():
         for mode in case.modes:

@@ -138,7 +138,7 @@ def print_report(records):
         print("\n**The twins were shrunk and ran on the CPU: this checks the scripts and compares nothing.**")
     print(f"\n{machine(records)}tokens/s, median [slowest, fastest run]; memory is arenas and workspaces beside the "
           f"twin's peak of allocated memory (must: at most {MEMORY_MUST} of it)\n")
-    print_table(["row", "ours tok/s", "twin tok/s (mode)", "ratio", "must", "aim", "our memory GiB", "twin GiB",
+    print_table(["row", "ours tok/s", "twin tok/s (mode)", "ratio", "goal", "higher goal", "our memory GiB", "twin GiB",
                  "ratio", "first step s (ours, twin)"], [line for result in results for line in speed_lines(result)])
     print_table(["row", "run", "mode", "tok/s", "median ms", "fastest ms", "memory GiB", "reserved GiB", "driver GiB",
                  "until timed s", "loss"], [line for result in results for line in detail_lines(result)])

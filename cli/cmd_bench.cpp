@@ -22,11 +22,11 @@ namespace {
 struct BenchOptions {
   std::string name;
   ConfigRequest config;
-  int64_t vocab = 0;  // 0: the case's
+  int64_t vocab = 0;  // 0: that of the case
   int threads = 0;
   int64_t steps = 0;
   bool profile = false;
-  std::string on_paper;  // a GPU whose times are modelled instead of measured
+  std::string on_paper;  // a GPU whose times are modelled, not measured
   int64_t repeats = 3;
   std::string out;
 };
@@ -57,7 +57,7 @@ void print_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) fmt::print(stderr, "{}\n", note);
 }
 
-// Milliseconds a step for each op, the slowest first, beside its roofline.
+// Prints the milliseconds per step of each op and of its roofline, slowest op first.
 void print_profile(const Ledger& ledger, int64_t steps) {
   std::vector<std::pair<std::string, Ledger::Line>> lines(ledger.lines().begin(), ledger.lines().end());
   std::sort(lines.begin(), lines.end(),
@@ -89,7 +89,7 @@ int bench_step(const BenchOptions& options) {
   return 0;
 }
 
-// The arguments as they were given, without --on-paper.
+// The command's arguments without --on-paper.
 std::vector<std::string> arguments_of_ops(const BenchOptions& options) {
   std::vector<std::string> args = {"bench",     "ops",
                                    "--vocab",   std::to_string(options.vocab),
@@ -147,10 +147,11 @@ SubCommand add_sub(CLI::App& app, const char* name, const char* summary, Bench r
   const auto options = std::make_shared<BenchOptions>(defaults);
   CLI::App* sub = app.add_subcommand(name, summary);
   const std::string cases = fmt::format("{}", fmt::join(bench_case_names(), ", "));
-  sub->add_option("--case", options->name, "a named model, under the settings: one of " + cases)->capture_default_str();
+  sub->add_option("--case", options->name, "a named model, which settings can change: one of " + cases)
+      ->capture_default_str();
   add_config_args(*sub, options->config);
-  sub->add_option("--vocab", options->vocab, "vocabulary size (0: the case's, or 65)")->capture_default_str();
-  sub->add_option("--threads", options->threads, "CPU threads (0: every core)")->capture_default_str();
+  sub->add_option("--vocab", options->vocab, "vocabulary size (0: that of the case, or 65)")->capture_default_str();
+  sub->add_option("--threads", options->threads, "CPU threads (0: one per core)")->capture_default_str();
   sub->add_option("--steps", options->steps, "steps to time")->capture_default_str();
   return {sub, options, run};
 }
@@ -159,19 +160,20 @@ SubCommand add_sub(CLI::App& app, const char* name, const char* summary, Bench r
 
 Run add_bench(CLI::App& app) {
   app.require_subcommand(1);
-  const SubCommand step = add_sub(app, "step", "time whole training steps; prints one line of JSON", bench_step,
+  const SubCommand step = add_sub(app, "step", "time whole training steps and print one line of JSON", bench_step,
                                   {.name = "nano", .steps = 50});
-  step.app->add_flag("--profile", step.options->profile, "time each op too, and print a table");
-  const SubCommand ops = add_sub(app, "ops", "time each op of a training step beside what this device can do at best",
-                                 bench_ops, {.steps = 10});
-  ops.app->add_option("--on-paper", ops.options->on_paper,
-                      "a GPU that is not here, such as h200: times are modelled, "
-                      "not measured; needs the program gradmill_on_paper, which only developers build");
-  const SubCommand ladder =
-      add_sub(app, "ladder", "switch the optimisations on one after the other, and off one by one", bench_ladder,
+  step.app->add_flag("--profile", step.options->profile, "also time each op and print a table");
+  const SubCommand ops =
+      add_sub(app, "ops", "time each op of a training step and compare it with the best this device can do", bench_ops,
               {.steps = 10});
-  ladder.app->add_option("--repeats", ladder.options->repeats, "times each rung is run")->capture_default_str();
-  ladder.app->add_option("--out", ladder.options->out, "folder that gets ladder.md and ladder.json");
+  ops.app->add_option("--on-paper", ops.options->on_paper,
+                      "model the times of a GPU that is not present, such as h200, instead of measuring; "
+                      "needs the program gradmill_on_paper, which only developers build");
+  const SubCommand ladder =
+      add_sub(app, "ladder", "measure each optimisation: switch them on one after the other, then off one at a time",
+              bench_ladder, {.steps = 10});
+  ladder.app->add_option("--repeats", ladder.options->repeats, "runs of each rung")->capture_default_str();
+  ladder.app->add_option("--out", ladder.options->out, "folder for ladder.md and ladder.json");
   return [subs = std::vector{step, ops, ladder}] {
     for (const SubCommand& sub : subs) {
       if (sub.app->parsed()) return sub.run(*sub.options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gradmill data: tokenise data files, and look at them.
+// gradmill data: tokenise data files, and inspect them.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -39,13 +39,15 @@ struct SourceArgs {
 void add_source_args(CLI::App& app, SourceArgs& args) {
   app.add_option("sources", args.sources, "files, folders or patterns: .jsonl .csv .tsv .txt, also .gz and .zst")
       ->required();
-  app.add_option("--text-column", args.column, "the column or field that holds the text")->capture_default_str();
-  app.add_option("--eos", args.eos, "the token that ends a document: auto, none, or its name")->capture_default_str();
-  app.add_flag("--skip-bad", args.skip_bad, "count records that cannot be used instead of stopping at the first");
-  app.add_flag("--lines", args.lines, "every line of a .txt file is a document; otherwise the file is one");
+  app.add_option("--text-column", args.column, "column or field that holds the text")->capture_default_str();
+  app.add_option("--eos", args.eos, "token that ends a document: auto (the tokenizer's own), none, or its name")
+      ->capture_default_str();
+  app.add_flag("--skip-bad", args.skip_bad,
+               "skip and count records that cannot be used instead of stopping at the first");
+  app.add_flag("--lines", args.lines, "treat every line of a .txt file as a document, instead of the whole file");
 }
 
-// A line that is written again and again, in a terminal only.
+// A progress line that is rewritten in place. Prints nothing unless stderr is a terminal.
 class ProgressLine {
  public:
   bool operator()(const TokenizeProgress& progress) {
@@ -75,11 +77,12 @@ struct TokenizeArgs : SourceArgs {
   int64_t shard_tokens = TokenizeOptions{}.shard_tokens;
 };
 
-// As data.task=instruct has them, with what is learned kept in the shards.
+// Encodes records as data.task=instruct does. The shards store which tokens are learned.
 RecordEncoding encode_instructions(const TokenizeArgs& args, const std::vector<SourceFile>& files,
                                    const std::shared_ptr<InstructionLog>& log) {
   if (args.context == 0) {
-    throw usage_error("instructions are cut to the context they will be trained with", "give --context");
+    throw usage_error("--task instruct needs the context of the later training, to cut conversations to it",
+                      "give --context");
   }
   check_instruction_files(files);
   return instruction_encoding(open_run_tokenizer(args.tokenizer), args.context, log);
@@ -112,19 +115,21 @@ int run_tokenize(const TokenizeArgs& args) {
 }
 
 CLI::App* add_tokenize(CLI::App& app, TokenizeArgs& args) {
-  CLI::App* tokenize = app.add_subcommand("tokenize", "write the tokens of data files to a folder of shards");
+  CLI::App* tokenize = app.add_subcommand("tokenize", "tokenise data files into a folder of shards");
   add_source_args(*tokenize, args);
   tokenize->add_option("--tokenizer", args.tokenizer, "a tokenizer.json, a .model, a vocab.txt, or their folder")
       ->required();
   tokenize->add_option("--task", args.task, "what the records are: text, or instruct (conversations, prompts)")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "instruct"}));
-  tokenize->add_option("--context", args.context, "with --task instruct: the most tokens of one, model.context later")
+  tokenize
+      ->add_option("--context", args.context,
+                   "with --task instruct: cut conversations to this many tokens; use the model.context of the training")
       ->check(CLI::PositiveNumber);
-  tokenize->add_option("--out", args.out, "the folder to make")->required();
-  tokenize->add_option("--threads", args.threads, "threads that tokenise; default: all cores but two")
+  tokenize->add_option("--out", args.out, "folder to create")->required();
+  tokenize->add_option("--threads", args.threads, "threads to tokenise with; default: all cores but two")
       ->check(CLI::Range(0, 1024));
-  tokenize->add_option("--shard-tokens", args.shard_tokens, "tokens of a shard, about")
+  tokenize->add_option("--shard-tokens", args.shard_tokens, "approximate tokens per shard")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   return tokenize;
@@ -136,7 +141,7 @@ struct InspectArgs : SourceArgs {
   std::string task = "auto";
 };
 
-// By the fields of the first record.
+// Decides by the fields of the first record.
 std::string guess_task(const InspectArgs& args) {
   if (args.sources.size() == 1 && is_token_data(args.sources.front())) return "text";
   RecordStream stream(list_sources(args.sources), args.read());
@@ -180,16 +185,18 @@ int run_inspect(InspectArgs args) {
 }
 
 void add_inspect(CLI::App& app, InspectArgs& args) {
-  CLI::App* inspect = app.add_subcommand("inspect", "counts, lengths, samples, and the steps of an epoch");
+  CLI::App* inspect = app.add_subcommand("inspect", "show counts, lengths, samples, and the steps of an epoch");
   add_source_args(*inspect, args);
-  inspect->add_option("--tokenizer", args.inspect.tokenizer, "counts tokens, and shows rows as the model sees them");
+  inspect->add_option("--tokenizer", args.inspect.tokenizer,
+                      "with a tokenizer, tokens are counted and rows shown as the model sees them");
   inspect->add_option("--task", args.task, "what the records are: text, instruct (conversations, prompts), labelled")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "text", "instruct", "labelled"}));
-  inspect->add_option("--context", args.inspect.pack.context, "tokens of a row")->capture_default_str();
-  inspect->add_option("--batch-size", args.inspect.batch_size, "rows of a step")->capture_default_str();
-  inspect->add_flag("--concatenate", args.concatenate, "documents one after the other instead of packed");
-  inspect->add_option("--limit", args.inspect.max_documents, "documents to look at; 0: all")
+  inspect->add_option("--context", args.inspect.pack.context, "tokens per row")->capture_default_str();
+  inspect->add_option("--batch-size", args.inspect.batch_size, "rows per step")->capture_default_str();
+  inspect->add_flag("--concatenate", args.concatenate,
+                    "put documents one after the other instead of packing whole ones into rows");
+  inspect->add_option("--limit", args.inspect.max_documents, "documents to inspect (0: all)")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   inspect->add_option("--samples", args.inspect.num_samples, "rows or documents to show")

@@ -12,7 +12,7 @@ namespace gradmill::cli {
 Run add_doctor(CLI::App& app) {
   const auto runs = std::make_shared<std::string>("runs");
   const auto json = std::make_shared<bool>(false);
-  app.add_option("--runs", *runs, "folder whose disk is looked at")->capture_default_str();
+  app.add_option("--runs", *runs, "folder whose disk is checked")->capture_default_str();
   app.add_flag("--json", *json, "print JSON");
   return [=] {
     const HardwareReport report = hardware_report(*runs);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gradmill eval and gradmill generate: what to do with a finished run.
+// gradmill eval and gradmill generate.
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -32,7 +32,7 @@ int eval_labelled(LoadedRun& loaded, const std::string& dataset, bool as_json) {
   return 0;
 }
 
-// Targets without text, say the ends of documents alone, have no bits a byte.
+// There are no bits per byte if the targets have no text, for example only ends of documents.
 void print_language(const Evaluation& result, const LoadedRun& loaded) {
   const double by_byte = bits_per_byte(result.loss_sum, result.bytes);
   fmt::print(
@@ -51,8 +51,8 @@ Run add_eval(CLI::App& app) {
   const auto dataset = std::make_shared<std::string>();
   const auto as_json = std::make_shared<bool>(false), allow_older = std::make_shared<bool>(false);
   app.add_option("run", *run, "a run folder, a checkpoint, or a Hugging Face folder")->required();
-  app.add_option("--dataset,--data", *dataset, "other data to evaluate on; all of it is used");
-  app.add_flag("--json", *as_json, "of labelled data: one line of JSON, without the tables");
+  app.add_option("--dataset,--data", *dataset, "evaluate on all of this data instead of the validation data");
+  app.add_flag("--json", *as_json, "for labelled data: print one line of JSON without the tables");
   add_allow_older(app, *allow_older);
   return [=] {
     LoadedRun loaded(*run, *allow_older ? IfDamaged::use_older : IfDamaged::refuse);
@@ -71,32 +71,33 @@ Run add_generate(CLI::App& app) {
   };
   const auto options = std::make_shared<Options>();
   app.add_option("run", options->run, "a run folder, a checkpoint, a Hugging Face folder or a .gguf file")->required();
-  app.add_option("--prompt", options->prompt, "text to go on from, or what the user says");
-  app.add_flag("--chat", options->chat, "answer the prompt in the form of the tokenizer's chat template");
-  app.add_option("--system", options->system, "with --chat: instructions before it");
+  app.add_option("--prompt", options->prompt, "text to continue, or the user's message with --chat");
+  app.add_flag("--chat", options->chat, "answer the prompt as a chat message, using the tokenizer's chat template");
+  app.add_option("--system", options->system, "with --chat: the system message");
   app.add_option("--messages", options->messages,
                  "a JSON file with a conversation to answer: [{\"role\": \"user\", \"content\": \"...\"}]");
-  app.add_option("--tokens", options->generate.max_tokens, "tokens to write")
+  app.add_option("--tokens", options->generate.max_tokens, "most tokens to generate")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   SamplerOptions& sampler = options->generate.sampler;
-  app.add_option("--temperature", sampler.temperature, "0: always the likeliest")
+  app.add_option("--temperature", sampler.temperature, "sampling temperature (0: always take the likeliest token)")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 100.0));
-  app.add_option("--top-k", sampler.top_k, "choose among so many (0: all)")
+  app.add_option("--top-k", sampler.top_k, "sample from this many of the likeliest tokens (0: all)")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--top-p", sampler.top_p, "choose among the likeliest that hold this probability")
+  app.add_option("--top-p", sampler.top_p, "sample from the likeliest tokens that together have this probability")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--seed", sampler.seed, "of the choices")->capture_default_str();
+  app.add_option("--seed", sampler.seed, "seed of the sampling")->capture_default_str();
   add_allow_older(app, options->allow_older);
   return [options] {
     StopSignal::install();
     LoadedRun loaded(options->run, options->allow_older ? IfDamaged::use_older : IfDamaged::refuse);
     const Tokenizer& tokenizer = *loaded.tokenizer().tokenizer;
     if (!loaded.task().predicts_tokens()) {
-      throw usage_error(fmt::format("'{}' answers with labels", options->run), "use 'gradmill predict'");
+      throw usage_error(fmt::format("'{}' predicts labels and does not generate text", options->run),
+                        "use 'gradmill predict'");
     }
     GenerateOptions generating = options->generate;
     generating.stop_token = loaded.end_of_text();
@@ -115,7 +116,7 @@ Run add_generate(CLI::App& app) {
     TextStream text(tokenizer, prompt);
     generate(loaded.session(), prompt, generating, [&](int32_t token) {
       fmt::print("{}", text.add(token));
-      return std::fflush(stdout) == 0 && !StopSignal::requested();  // the reader may have gone
+      return std::fflush(stdout) == 0 && !StopSignal::requested();  // stop when nobody reads the output any more
     });
     fmt::print("{}\n", text.finish());
     return 0;

@@ -17,16 +17,16 @@ Run add_export(CLI::App& app) {
   };
   const auto options = std::make_shared<Options>();
   app.add_option("from", options->from, "a run folder, a checkpoint, a model folder or a .gguf file")->required();
-  app.add_option("--to", options->to, "the folder (gguf: the file) to write; it must not exist")->required();
-  app.add_option(
-         "--format", options->request.format,
-         "hf: a folder for transformers, adapters merged; gguf: a file for llama.cpp; peft: a run's adapters alone")
+  app.add_option("--to", options->to, "folder (gguf: file) to write; it must not exist yet")->required();
+  app.add_option("--format", options->request.format,
+                 "hf: a folder for transformers, with adapters merged; gguf: a file for llama.cpp; peft: only the "
+                 "adapters of a run")
       ->capture_default_str()
       ->check(CLI::IsMember({"hf", "gguf", "peft"}));
   app.add_option("--dtype", options->request.dtype, "auto (as stored; gguf: f16), f32, bf16, f16, or q8_0 (gguf)")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "f32", "bf16", "f16", "q8_0"}));
-  app.add_option("--shard-gb", options->shard_gb, "most gigabytes of weights in a file (hf)")
+  app.add_option("--shard-gb", options->shard_gb, "hf: most gigabytes of weights per file")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1e6));
   add_allow_older(app, options->request.allow_older);

@@ -13,14 +13,14 @@
 namespace gradmill::cli {
 namespace {
 
-// A look at the data where it says the sizes, else the vocabulary asked for.
+// Takes the sizes from the data if there is any, otherwise from the vocabulary that was asked for.
 CheckedData planned_data(const RunConfig& config, int64_t vocab) {
-  constexpr int64_t kCharacters = 65;  // of tiny Shakespeare
+  constexpr int64_t kCharacters = 65;  // as in tiny Shakespeare
   if (vocab == 0 && !config.data.path.empty()) return check_run_data(config);
   return {.vocab = vocab > 0 ? vocab : kCharacters, .task = task_without_data(config), .shape = batch_shape(config)};
 }
 
-// The sizes asked about are a GPU's, also where there is none.
+// The sizes are those of a GPU, even on a machine without one.
 std::string fits_text(RunConfig config, int64_t vocab, const std::vector<double>& sizes) {
   constexpr const char* kAssumed = "rtx4090";
   if (config.machine.device == "auto" && session_options(config).device.kind == DeviceKind::cpu) {
@@ -28,7 +28,7 @@ std::string fits_text(RunConfig config, int64_t vocab, const std::vector<double>
   }
   const std::vector<FitChoice> choices =
       fit_choices(config, [&](const RunConfig& changed) { return planned_data(changed, vocab); });
-  return fmt::format("the fastest on paper that fits, on {} with so much memory\n\n{}",
+  return fmt::format("the fastest settings, on paper, that fit {} with this much memory\n\n{}",
                      session_options(config).device.title, describe_fits(choices, sizes));
 }
 
@@ -44,7 +44,8 @@ Run add_plan(CLI::App& app) {
                  "short for machine.device=: cpu, or a GPU such as h100, a100-80, rtx3090, rtx4090");
   app.add_option("--vocab", *vocab, "vocabulary size to plan for; default: the tokenizer's, or 65 for characters")
       ->check(CLI::PositiveNumber);
-  app.add_option("--fits", *sizes, "only say what makes the run fit into GPUs of so many GiB: 12,16,24,32")
+  app.add_option("--fits", *sizes,
+                 "only print settings with which the run fits GPUs of these sizes in GiB: 12,16,24,32")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::PositiveNumber);

@@ -26,15 +26,17 @@ Run add_predict(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("model", options->model, "a run folder, a checkpoint, or a Hugging Face folder of a classifier")
       ->required();
-  app.add_option("--in", options->in, "texts or pairs: .jsonl, .csv or .tsv, also .gz and .zst")->required();
+  app.add_option("--in", options->in, "texts or pairs of texts: .jsonl, .csv or .tsv, also .gz and .zst")->required();
   app.add_option("--out", options->out, "file to write; default: the terminal");
-  app.add_option("--format", options->format, "jsonl, csv, or auto: by the ending of --out")
+  app.add_option("--format", options->format, "jsonl, csv, or auto (by the extension of --out)")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "jsonl", "csv"}));
-  app.add_option("--first-column", options->first, "the column of the text, or of a pair's first; default: as trained");
-  app.add_option("--second-column", options->second, "the column of a pair's second text");
+  app.add_option("--first-column", options->first,
+                 "column of the text, or of a pair's first text; default: as in training");
+  app.add_option("--second-column", options->second, "column of a pair's second text");
   app.add_option("--threshold", options->threshold,
-                 "two classes: the second is the answer from this probability on; default: the run's, if it tuned one")
+                 "two classes: predict the second class from this probability upwards; default: the run's tuned "
+                 "threshold, if any")
       ->check(CLI::Range(0.0, 1.0));
   add_allow_older(app, options->allow_older);
   return [options] {

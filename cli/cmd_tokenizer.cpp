@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gradmill tokenizer: learn one, and try one out.
+// gradmill tokenizer: train one, and try one out.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -23,25 +23,27 @@ struct TrainArgs {
 };
 
 CLI::App* add_train(CLI::App& app, TrainArgs& args) {
-  CLI::App* train = app.add_subcommand("train", "learn a byte-level BPE that Hugging Face's libraries load");
+  CLI::App* train =
+      app.add_subcommand("train", "train a byte-level BPE tokenizer that Hugging Face's libraries can load");
   train->add_option("sources", args.sources, "files, folders or patterns: .jsonl .csv .tsv .txt, also .gz and .zst")
       ->required();
-  train->add_option("--out", args.out, "the folder to make")->required();
-  train->add_option("--vocab-size", args.options.bpe.vocab_size, "tokens in all")
+  train->add_option("--out", args.out, "folder to create")->required();
+  train->add_option("--vocab-size", args.options.bpe.vocab_size, "tokens in the vocabulary, special tokens included")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  train->add_option("--min-frequency", args.options.bpe.min_frequency, "pairs that are rarer do not merge")
+  train
+      ->add_option("--min-frequency", args.options.bpe.min_frequency, "merge only pairs that occur at least this often")
       ->capture_default_str();
   train
       ->add_option("--special-tokens", args.options.bpe.special_tokens,
-                   "they get the first ids; the first ends documents")
+                   "special tokens, which get the first ids; the first one ends documents")
       ->capture_default_str();
-  train->add_option("--text-column", args.options.column, "the column or field that holds the text")
-      ->capture_default_str();
-  train->add_option("--max-bytes", args.options.max_bytes, "bytes of text to learn from; 0: all")
+  train->add_option("--text-column", args.options.column, "column or field that holds the text")->capture_default_str();
+  train->add_option("--max-bytes", args.options.max_bytes, "bytes of text to train on (0: all)")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  train->add_flag("--skip-bad", args.skip_bad, "pass over records that cannot be used instead of stopping");
+  train->add_flag("--skip-bad", args.skip_bad,
+                  "skip and count records that cannot be used instead of stopping at the first");
   return train;
 }
 
@@ -65,11 +67,11 @@ struct EncodeArgs {
 };
 
 CLI::App* add_encode(CLI::App& app, EncodeArgs& args) {
-  CLI::App* encode = app.add_subcommand("encode", "print the ids of a text");
+  CLI::App* encode = app.add_subcommand("encode", "print the token ids of a text");
   encode->add_option("tokenizer", args.tokenizer, "a tokenizer.json, a .model, a vocab.txt, or their folder")
       ->required();
-  encode->add_option("text", args.text, "without it, standard input");
-  encode->add_flag("--pieces", args.pieces, "a line for every token: id, and how the vocabulary spells it");
+  encode->add_option("text", args.text, "text to encode; default: standard input");
+  encode->add_flag("--pieces", args.pieces, "print one line per token: its id and its spelling in the vocabulary");
   return encode;
 }
 
@@ -90,10 +92,10 @@ struct DecodeArgs {
 };
 
 void add_decode(CLI::App& app, DecodeArgs& args) {
-  CLI::App* decode = app.add_subcommand("decode", "print the text of ids");
+  CLI::App* decode = app.add_subcommand("decode", "print the text of token ids");
   decode->add_option("tokenizer", args.tokenizer, "a tokenizer.json, a .model, a vocab.txt, or their folder")
       ->required();
-  decode->add_option("ids", args.ids, "without them, standard input");
+  decode->add_option("ids", args.ids, "token ids to decode; default: standard input");
 }
 
 int run_decode(DecodeArgs args) {

@@ -19,10 +19,12 @@ Run add_train(CLI::App& app) {
   app.add_option("--data", *path, "short for data.path=");
   app.add_option("--tokenizer", *tokenizer, "short for data.tokenizer=");
   app.add_flag("--download", *download, "short for data.download=true");
-  app.add_option("--resume", options->resume, "auto, a run folder, or a checkpoint");
+  app.add_option("--resume", options->resume,
+                 "resume a run: auto (the one started last), a run folder, or a checkpoint");
   app.add_option("--preset", options->preset,
-                 "settings under which the run fits: auto (this machine's GPU), a GPU such as rtx3090, or 12GB");
-  app.add_flag("--dry-run", options->dry_run, "check everything, print settings and plan, train nothing");
+                 "choose settings that fit the memory of: auto (this machine's GPU), a GPU such as rtx3090, or a size "
+                 "such as 12GB");
+  app.add_flag("--dry-run", options->dry_run, "check everything and print the settings and the plan, but do not train");
   return [=] {
     if (!dataset->empty()) options->config.overrides.push_back("data.dataset=" + *dataset);
     if (!path->empty()) options->config.overrides.push_back("data.path=" + *path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of commands. Each lives in its own file, adds its options to `app` and returns what to run.
+// The table of commands. Each command has its own file; its function adds the options to `app` and returns what to run.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -28,8 +28,7 @@ Run add_version(CLI::App& app);
 
 // For commands that use a run's checkpoint.
 inline void add_allow_older(CLI::App& app, bool& allow_older) {
-  app.add_flag("--allow-older", allow_older,
-               "if the run's newest checkpoint is damaged, use the newest one that is not");
+  app.add_flag("--allow-older", allow_older, "if the run's newest checkpoint is damaged, use the newest intact one");
 }
 
 struct Command {
@@ -39,18 +38,18 @@ struct Command {
 };
 
 inline constexpr Command kCommands[] = {
-    {"train", "train or fine-tune a model on texts, instructions or labelled data", add_train},
-    {"eval", "how good a trained model is on its validation data or other", add_eval},
-    {"generate", "write text with a trained model, or answer in a chat", add_generate},
-    {"predict", "classes and probabilities, or numbers, for texts and pairs", add_predict},
-    {"export", "a model for transformers or llama.cpp", add_export},
-    {"compare", "tell two runs apart: settings, metrics, curves", add_compare},
-    {"config", "the settings of a run, and where they come from", add_config},
-    {"data", "tokenise data files, or look at what is in them", add_data},
-    {"tokenizer", "learn a tokenizer, or try one out", add_tokenizer},
-    {"plan", "memory and work of a run, for this machine or a GPU it need not have", add_plan},
-    {"bench", "measure training steps, their ops, and what each optimisation gives", add_bench},
-    {"doctor", "what this machine offers a run: CPU, GPUs, CUDA libraries, disk", add_doctor},
+    {"train", "train or fine-tune a model on text, instructions or labelled data", add_train},
+    {"eval", "evaluate a trained model on its validation data or on other data", add_eval},
+    {"generate", "generate text with a trained model, or answer in a chat", add_generate},
+    {"predict", "predict classes and probabilities, or numbers, for texts and pairs of texts", add_predict},
+    {"export", "export a model for transformers, llama.cpp or PEFT", add_export},
+    {"compare", "compare two runs: settings, metrics, curves", add_compare},
+    {"config", "show the settings of a run and where they come from", add_config},
+    {"data", "tokenise data files, or inspect them", add_data},
+    {"tokenizer", "train a tokenizer, or try one out", add_tokenizer},
+    {"plan", "plan the memory and work of a run, for this machine or for a GPU it does not have", add_plan},
+    {"bench", "measure training steps, single ops, and the gain of each optimisation", add_bench},
+    {"doctor", "show what this machine offers: CPU, GPUs, CUDA libraries, disk", add_doctor},
     {"completion", "print a completion script for bash or zsh", add_completion},
     {"man", "print the manual page", add_man},
     {"version", "print the version", add_version},

@@ -11,14 +11,14 @@
 
 namespace {
 
-// A file that is opened while a standard stream is closed would get its number, and what is printed with it.
+// A file opened while a standard stream is closed would get that stream's number, and printed text would end up in it.
 void open_standard_streams() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
-    if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) open("/dev/null", O_RDWR);  // takes the lowest free number
+    if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) open("/dev/null", O_RDWR);  // gets the lowest free number
   }
 }
 
-// Does not throw where stderr cannot be written.
+// Does not throw if stderr cannot be written.
 int report(const char* what, gradmill::ExitCode code) {
   std::fprintf(stderr, "gradmill: %s\n", what);
   return static_cast<int>(code);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kProgram = "gradmill_on_paper";
 
-// GRADMILL_ON_PAPER names it; else it is beside this program, or where the presets build it.
+// GRADMILL_ON_PAPER names the program. Otherwise it is next to this one, or where the presets build it.
 std::filesystem::path find_program() {
   if (const char* const named = std::getenv("GRADMILL_ON_PAPER"); named != nullptr && *named != '\0') return named;
   std::error_code failed;
@@ -22,9 +22,11 @@ std::filesystem::path find_program() {
     const std::filesystem::path candidate = folder / below / kProgram;
     if (std::filesystem::exists(candidate, failed)) return candidate;
   }
-  throw usage_error("there is no program for --on-paper beside this one or in ../build-paper/tests/paper_gpu",
-                    "build it where nvcc is (cmake --preset paper && cmake --build build-paper --target "
-                    "gradmill_on_paper), or name it in GRADMILL_ON_PAPER");
+  throw usage_error(
+      "--on-paper needs the program gradmill_on_paper, which is neither next to this one nor in "
+      "../build-paper/tests/paper_gpu",
+      "build it on a machine with nvcc (cmake --preset paper && cmake --build build-paper --target "
+      "gradmill_on_paper), or set GRADMILL_ON_PAPER to its path");
 }
 
 void set(const char* variable, const std::string& value) { setenv(variable, value.c_str(), 1); }
@@ -36,14 +38,14 @@ void run_on_paper(const std::string& gpu, const std::vector<std::string>& args) 
   set("PAPER_GPU", gpu);
   set("PAPER_TIME", "model");
   set("PAPER_GPU_COMPUTES", "off");
-  // Choices that modelled times led to are not kept for a real GPU.
+  // Tuning choices that follow from modelled times must not be stored for a real GPU.
   unsetenv("XDG_CACHE_HOME");
   unsetenv("HOME");
   std::vector<const char*> words = {program.c_str()};
   for (const std::string& arg : args) words.push_back(arg.c_str());
   words.push_back(nullptr);
   execv(program.c_str(), const_cast<char* const*>(words.data()));
-  throw usage_error("cannot start " + program, "build it again, or name another in GRADMILL_ON_PAPER");
+  throw usage_error("cannot start " + program, "build it again, or set GRADMILL_ON_PAPER to another one");
 }
 
 }  // namespace gradmill::cli

@@ -36,7 +36,7 @@ std::string settings() {
   return words;
 }
 
-// Roff reads a dot or quote at the start of a line, and a backslash anywhere, as a command.
+// Roff takes a dot or quote at the start of a line, and a backslash anywhere, for a command.
 std::string roff(std::string_view text) {
   std::string escaped;
   for (char c : text) {
@@ -99,7 +99,9 @@ std::string manual_page(const CLI::App& root) {
                           roff(sub->get_description()), option_entries(*sub));
     }
   }
-  text += ".SH SETTINGS\nGiven as section.key=value, in a YAML file (\\-\\-config) or by a group (experiment=name).\n";
+  text +=
+      ".SH SETTINGS\nA setting is given as section.key=value, in a YAML file (\\-\\-config) or by a group "
+      "(experiment=name).\n";
   RunConfig config;
   const FieldList list = fields_of(config);
   for (const Field& field : list.fields()) {

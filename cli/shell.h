@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts made from the tables of commands and settings: shell completion and the manual page.
+// Texts generated from the tables of commands and settings: shell completion and the manual page.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,7 @@ namespace gradmill::cli {
 
 std::string bash_completion(const CLI::App& root);
 std::string zsh_completion(const CLI::App& root);
-// In roff, for `gradmill man | man -l -`.
+// Written in roff, for `gradmill man | man -l -`.
 std::string manual_page(const CLI::App& root);
 
 }  // namespace gradmill::cli

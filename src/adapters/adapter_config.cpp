@@ -17,7 +17,7 @@ using nlohmann::json;
 constexpr int64_t kMaxRank = 4096, kMaxLayers = 1 << 16;
 constexpr size_t kMaxNames = 10000;
 
-// What says nothing about the maths, or only about how a first adapter was made.
+// Keys that do not affect the maths, or only how a new adapter is initialised.
 constexpr std::string_view kIgnored[] = {"auto_mapping", "base_model_name_or_path", "inference_mode", "megatron_core",
                                          "peft_version", "qalora_group_size",       "revision",       "runtime_config"};
 
@@ -33,7 +33,7 @@ class ConfigReader {
   }
   Error unsupported(std::string_view key, std::string_view what) const {
     return data_error(fmt::format("{}: {} = {} is not supported", where_, key, what),
-                      "train the adapter without it; LoRA, rsLoRA and DoRA are");
+                      "train the adapter without it; LoRA, rsLoRA and DoRA are supported");
   }
   const json& member(const char* key) {
     static const json kNull;
@@ -86,7 +86,7 @@ int64_t ConfigReader::integer(const char* key, const json& value, int64_t least,
 std::string ConfigReader::text(const char* key) {
   const json& value = member(key);
   if (value.is_null()) return {};
-  if (!value.is_string()) throw bad(key, "is not a text");
+  if (!value.is_string()) throw bad(key, "is not a string");
   return value.get<std::string>();
 }
 
@@ -136,7 +136,7 @@ void ConfigReader::read_layers(AdapterConfig& config) {
     if (!plain) throw unsupported("layers_pattern", quote_for_message(name));
   }
   if (config.layers && config.targets.names.empty()) {
-    throw bad("layers_to_transform", "needs target_modules to be a list");
+    throw bad("layers_to_transform", "requires target_modules to be a list");
   }
 }
 
@@ -144,7 +144,7 @@ void ConfigReader::read_patterns(AdapterConfig& config) {
   const auto each = [&](const char* key, const auto& visit) {
     const json& patterns = member(key);
     if (patterns.is_null()) return;
-    if (!patterns.is_object() || patterns.size() > kMaxNames) throw bad(key, "is not a table of patterns");
+    if (!patterns.is_object() || patterns.size() > kMaxNames) throw bad(key, "is not an object of patterns");
     for (const auto& [pattern, value] : patterns.items()) {
       ModulePattern(pattern, fmt::format("{}: {}", where_, key));
       visit(pattern, value);
@@ -158,7 +158,7 @@ void ConfigReader::read_patterns(AdapterConfig& config) {
   });
 }
 
-// Keys of later versions may change the maths: an empty value cannot.
+// Unknown keys of later versions may change the maths, unless their value is empty.
 void ConfigReader::refuse_the_rest() {
   for (const auto& [key, value] : root_.items()) {
     const bool known = std::find(known_.begin(), known_.end(), key) != known_.end() ||
@@ -169,7 +169,9 @@ void ConfigReader::refuse_the_rest() {
 }
 
 AdapterConfig ConfigReader::read() {
-  if (!root_.is_object()) throw data_error(fmt::format("{}: not a table of settings", where_), "the file is damaged");
+  if (!root_.is_object())
+    throw data_error(fmt::format("{}: not a JSON object", where_),
+                     "the file is damaged: fetch it again, or write it with PEFT again");
   AdapterConfig config;
   if (const json& type = member("peft_type"); type != json("LORA")) throw unsupported("peft_type", shown(type));
   config.task_type = text("task_type");
@@ -183,7 +185,7 @@ AdapterConfig ConfigReader::read() {
   config.dropout = number("lora_dropout", 0, 0, 0.99);
   config.rslora = flag("use_rslora");
   config.dora = flag("use_dora");
-  flag("fan_in_fan_out");  // follows from the model
+  flag("fan_in_fan_out");  // the model determines it
   if (flag("lora_bias")) throw unsupported("lora_bias", "true");
   if (const std::string bias = text("bias"); !bias.empty() && bias != "none") {
     throw unsupported("bias", quote_for_message(bias));
@@ -222,7 +224,7 @@ std::string adapter_config_json(const AdapterConfig& config, bool conv1d) {
     for (const auto& [key, value] : pairs) result[key] = value;
     return result;
   };
-  // PEFT writes whole numbers as such, and some versions compare.
+  // PEFT writes whole numbers without a decimal point, and some versions compare the text.
   const json alpha =
       config.alpha == std::floor(config.alpha) ? json(static_cast<int64_t>(config.alpha)) : json(config.alpha);
   const json root = {{"alpha_pattern", table(config.alpha_pattern)},

@@ -11,8 +11,8 @@
 
 namespace gradmill {
 
-// Which modules: those whose name is one of a list or ends with "." and one of it; or those a regular expression
-// matches from end to end; or all linear layers but the head.
+// Selects modules: those whose name is in a list, or ends with "." and a name in the list; those that a regular
+// expression matches as a whole; or all linear layers except the head.
 struct ModuleSelection {
   std::vector<std::string> names;
   std::string expression;
@@ -30,19 +30,19 @@ struct AdapterConfig {
   bool rslora = false;  // scale alpha / √rank instead of alpha / rank
   bool dora = false;
   ModuleSelection targets, excluded;
-  // Expressions for the ends of names, and what holds for the modules they match; the first match counts. PEFT sorts
-  // them.
+  // Expressions for the ends of names, with the value for the modules they match. The first match counts. PEFT sorts
+  // the expressions.
   std::vector<std::pair<std::string, int64_t>> rank_pattern;
   std::vector<std::pair<std::string, double>> alpha_pattern;
-  std::optional<std::vector<int64_t>> layers;  // only these
-  std::vector<std::string> layers_pattern;     // names of the list of layers; empty: any
-  std::vector<std::string> modules_to_save;    // trained in full, and kept with the adapter
+  std::optional<std::vector<int64_t>> layers;  // only in these layers
+  std::vector<std::string> layers_pattern;     // name of the module list that holds the layers; empty: any
+  std::vector<std::string> modules_to_save;    // trained in full, and saved with the adapter
 };
 
-// Throws a data error that begins with `where` for anything that is malformed, or asks for what this program does not
-// do: other methods, biases, special first values.
+// Throws a data error that begins with `where` if anything is malformed or not supported: other methods, biases,
+// special initial values.
 AdapterConfig parse_adapter_config(std::string_view json, std::string_view where);
-// What every version of PEFT reads. `conv1d`: the adapted layers are stored as (in, out), as GPT-2's are.
+// JSON that every version of PEFT reads. `conv1d`: the adapted layers are stored as (in, out), like GPT-2's.
 std::string adapter_config_json(const AdapterConfig& config, bool conv1d);
 
 }  // namespace gradmill

@@ -12,7 +12,7 @@
 namespace gradmill {
 namespace {
 
-// W (rows, in) of one slice becomes W'.
+// Turns W (rows, in) of one slice into W'.
 void merge_slice(ExecContext& ctx, cpu::ThreadPool& pool, const Weights& weights, const AdaptedSlice& slice,
                  float* values, int64_t in) {
   const std::vector<float> a = weights.get(ctx, slice.a), b = weights.get(ctx, slice.b);

@@ -6,14 +6,14 @@
 
 namespace gradmill {
 
-// The values of a weight with its adapters in it, as an exported model has them; of any other parameter its own.
+// The values of a weight with its adapters merged in, as an exported model has them; other parameters unchanged.
 std::vector<float> merged_values(ExecContext& ctx, const Weights& weights, ParamId id);
 
-// Merges while it lives, for evaluation and generation at the base's speed: layers leave adapters out. The base's own
-// bits wait in host memory and are put back at the end; nothing is subtracted, so nothing is lost.
+// Merges the adapters during its lifetime, for evaluation and generation at the base's speed: layers then skip the
+// adapters. A copy of the base's weights in host memory restores its exact bits at the end; nothing is subtracted.
 class MergedAdapters {
  public:
-  // Throws a usage error for a quantised base, which could not hold the sum.
+  // Throws a usage error for a quantised base, which cannot hold the sum.
   MergedAdapters(ExecContext& ctx, Weights& weights);
   ~MergedAdapters();
   MergedAdapters(const MergedAdapters&) = delete;

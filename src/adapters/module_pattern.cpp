@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thompson's construction: the expression becomes an automaton, and a name is read by all its paths at once.
+// Thompson's construction: the expression becomes an automaton, and all its paths read a name at once.
 #include "adapters/module_pattern.h"
 
 #include <optional>
@@ -14,7 +14,7 @@ constexpr int kMaxRepeats = 1000;
 
 }  // namespace
 
-// Recursive descent; parts are built back to front: make(part, next) appends states that go on at `next`.
+// Recursive descent. Parts are built back to front: make(part, next) appends states that continue at `next`.
 class PatternParser {
  public:
   using State = ModulePattern::State;
@@ -92,7 +92,7 @@ class PatternParser {
   Node group(size_t depth) {
     if (take('?') && !take(':')) throw bad("a kind of group that is not supported");
     Node node = alternatives(depth + 1);
-    if (!take(')')) throw bad("a group without its end");
+    if (!take(')')) throw bad("a group that is not closed");
     return node;
   }
 
@@ -105,14 +105,14 @@ class PatternParser {
       most = 1;
     } else if (!done() && peek() == '{') {
       if (!counts(least, most)) {
-        // Python takes a brace that counts nothing for itself.
+        // Python takes a brace without a valid count literally.
         at_ = begin;
         return part;
       }
     } else if (!take('*')) {
       return part;
     }
-    take('?');  // lazy or greedy matches the same names
+    take('?');  // lazy and greedy match the same names
     if (!done() && (peek() == '*' || peek() == '+' || peek() == '{')) throw bad("a repetition of a repetition");
     if (part.kind == Node::Kind::begin || part.kind == Node::Kind::end) throw bad("nothing to repeat");
     Node node{.kind = Node::Kind::repeat, .least = least, .most = most};
@@ -129,7 +129,7 @@ class PatternParser {
     if (!take('}') || (!first && !second)) return false;
     least = first.value_or(0);
     most = comma && !second ? -1 : *second;
-    if (most >= 0 && most < least) throw bad("a repetition whose bounds are the wrong way round");
+    if (most >= 0 && most < least) throw bad("a repetition with its bounds in the wrong order");
     return true;
   }
 
@@ -158,7 +158,7 @@ class PatternParser {
   static CharSet space() { return range('\t', '\r') | one(' '); }
 
   CharSet escape() {
-    if (done()) throw bad("a backslash at its end");
+    if (done()) throw bad("a backslash without a character after it");
     const char c = text_[at_++];
     switch (c) {
       case 'd':
@@ -187,7 +187,7 @@ class PatternParser {
     const bool negated = take('^');
     CharSet set;
     for (bool first = true; first || done() || peek() != ']'; first = false) {
-      if (done()) throw bad("a set of characters without its end");
+      if (done()) throw bad("a set of characters that is not closed");
       const bool escaped = take('\\');
       if (escaped) {
         set |= escape();
@@ -196,7 +196,7 @@ class PatternParser {
       const char low = text_[at_++];
       if (at_ + 1 < text_.size() && peek() == '-' && text_[at_ + 1] != ']' && text_[at_ + 1] != '\\') {
         const char high = text_[at_ + 1];
-        if (static_cast<uint8_t>(high) < static_cast<uint8_t>(low)) throw bad("a range the wrong way round");
+        if (static_cast<uint8_t>(high) < static_cast<uint8_t>(low)) throw bad("a range in the wrong order");
         at_ += 2;
         set |= range(static_cast<uint8_t>(low), static_cast<uint8_t>(high));
       } else {
@@ -214,7 +214,7 @@ class PatternParser {
   }
 
   int32_t emit(const Node& node, int32_t next) {
-    // Repetitions of nothing make no states, but take their time.
+    // Repetitions of nothing create no states but take time.
     if (++num_emits_ > kMaxEmits) throw bad("too many parts");
     switch (node.kind) {
       case Node::Kind::characters:

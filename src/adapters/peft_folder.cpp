@@ -15,16 +15,16 @@ constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::uintmax_t kMaxConfigBytes = 1 << 20;
 constexpr std::string_view kFix = "this adapter was made for another model, or with other settings";
 
-// The stored tensor that a slice of a weight is.
+// The tensor of the model's files that a slice of a weight corresponds to.
 HfTensor tensor_of(HfFamily family, const Transformer& model, const AdaptedSlice& slice) {
   int64_t begin = 0;
   for (HfTensor& part : hf_tensors(family, model, slice.weight)) {
     if (begin == slice.row_begin && begin + part.rows == slice.row_end) return std::move(part);
     begin += part.rows;
   }
-  throw usage_error(
-      fmt::format("an adapter of '{}' is no layer of the model's files", model.params().spec(slice.weight).name),
-      "resolve the adapter's config for this family");
+  throw usage_error(fmt::format("the adapter of '{}' does not match a layer of the model's files",
+                                model.params().spec(slice.weight).name),
+                    "resolve the adapter's config for this family");
 }
 
 void add_slice_tensors(const AdaptedSlice& slice, const HfTensor& tensor, std::vector<PeftTensor>& tensors) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapters as PEFT keeps them: a folder with adapter_config.json and adapter_model.safetensors.
+// Adapters as PEFT stores them: a folder with adapter_config.json and adapter_model.safetensors.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace gradmill {
 inline constexpr const char* kAdapterConfigFile = "adapter_config.json";
 inline constexpr const char* kAdapterFile = "adapter_model.safetensors";
 
-// A tensor of the file and what of our parameters it holds: rows begin .. end (elements, of a vector).
+// A tensor of the file and the part of our parameter it holds: rows begin .. end (elements of a vector).
 struct PeftTensor {
   std::string name;
   ParamId param = kNoParam;
@@ -22,18 +22,18 @@ struct PeftTensor {
   bool transposed = false;  // stored as (in, out)
 };
 
-// All that a folder has of the model: low-rank matrices, magnitudes, and modules that are trained in full.
+// All tensors that a folder holds: low-rank matrices, magnitudes, and modules that are trained in full.
 std::vector<PeftTensor> peft_tensors(HfFamily family, const Transformer& model);
-// The same as views of the flat masters, which lie in host memory.
+// The same tensors as views of the flat masters, which are in host memory.
 std::vector<NamedTensor> adapter_tensors(HfFamily family, const Transformer& model, const TensorView& masters);
 
-// Into the masters, from any float type. Throws a data error that names what is missing, has another shape, or belongs
-// to no part of the model; then the masters are as they were.
+// Loads the tensors into the masters, from any float type. Throws a data error, and leaves the masters unchanged, if a
+// tensor is missing, has another shape, or belongs to no part of the model.
 void load_adapter_tensors(const SafeTensors& file, HfFamily family, const Transformer& model,
                           const TensorView& masters);
 
 AdapterConfig read_adapter_config(const std::filesystem::path& folder);
-// Two new files in a folder. Throws FileError.
+// Writes the two files into a folder. Throws FileError.
 void write_peft_folder(const std::filesystem::path& folder, const AdapterConfig& config, HfFamily family,
                        const Transformer& model, const TensorView& masters);
 

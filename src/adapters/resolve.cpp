@@ -33,8 +33,8 @@ bool is_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The index of the layer that a module belongs to, as PEFT finds it: the last number in its path that stands behind two
-// names (the second of `lists`, if there are any) and before another.
+// The index of the layer that a module belongs to, as PEFT finds it: the last number in its path with at least two
+// names before it and one after it. If `lists` is not empty, the name directly before it must be one of them.
 std::optional<int64_t> layer_of(std::string_view module, const std::vector<std::string>& lists) {
   const std::vector<std::string_view> parts = split(module);
   for (size_t i = parts.size() - 1; i-- > 2;) {
@@ -45,7 +45,7 @@ std::optional<int64_t> layer_of(std::string_view module, const std::vector<std::
   return std::nullopt;
 }
 
-// Matches modules for one config; expressions are compiled once.
+// Matches modules for one config. Expressions are compiled once.
 class Matcher {
  public:
   explicit Matcher(const AdapterConfig& config) : config_(config), saved_(saved_modules(config)) {
@@ -55,7 +55,7 @@ class Matcher {
     for (const auto& [key, alpha] : config.alpha_pattern) alphas_.emplace_back(ending(key), alpha);
   }
 
-  // Whether the module, or one that it is part of, is trained in full.
+  // Whether the module, or a module that contains it, is trained in full.
   bool is_saved(std::string_view module) const {
     for (size_t end = module.find('.');; end = module.find('.', end + 1)) {
       const std::string_view outer = module.substr(0, end);
@@ -103,7 +103,7 @@ class Matcher {
   Patterns<double> alphas_;
 };
 
-// All parts of a parameter, or none, are trained in full.
+// Checks that all parts of a parameter, or none, are trained in full.
 bool trains_in_full(const Matcher& matcher, const std::vector<HfTensor>& parts) {
   const auto saved = std::count_if(parts.begin(), parts.end(),
                                    [&](const HfTensor& part) { return matcher.is_saved(module_of(part.name)); });
@@ -111,7 +111,7 @@ bool trains_in_full(const Matcher& matcher, const std::vector<HfTensor>& parts) 
   if (saved == std::ssize(parts)) return true;
   std::string all;
   for (const HfTensor& part : parts) all += (all.empty() ? "" : ", ") + part.name;
-  throw usage_error("modules_to_save names only some of what is one parameter here: " + all,
+  throw usage_error("modules_to_save names only some of these modules, which Gradmill stores as one parameter: " + all,
                     "name all of them, or none");
 }
 

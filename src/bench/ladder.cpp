@@ -18,9 +18,9 @@ namespace {
 
 using Settings = std::vector<std::string>;
 
-constexpr int kTf32Capability = 80;  // and bf16's
+constexpr int kTf32Capability = 80;  // bf16 needs it too
 
-// Settings of our own making: a mistake in one is a bug.
+// The settings here are our own, so a mistake in one is a bug.
 RunConfig with_settings(RunConfig config, const Settings& settings) {
   const FieldList fields = fields_of(config);
   for (const std::string& setting : settings) {
@@ -33,7 +33,7 @@ RunConfig with_settings(RunConfig config, const Settings& settings) {
   return config;
 }
 
-// `more` on top: it replaces what was said about the same keys.
+// Adds `more`, which replaces earlier settings with the same keys.
 Settings joined(Settings settings, const Settings& more) {
   for (const std::string& setting : more) {
     const std::string key = setting.substr(0, setting.find('=') + 1);
@@ -50,7 +50,7 @@ class Climb {
     settings_ = joined(settings_, settings);
     rungs_.push_back({.name = std::move(name), .settings = settings_, .unavailable = std::move(unavailable)});
   }
-  // Policies that keep less than the user's.
+  // Policies that keep less than the user's policy does.
   void add_save_policies(const std::string& from) {
     const std::array<std::string, 3> policies = {"none", "cheap", "block"};
     const auto here = std::find(policies.begin(), policies.end(), from);
@@ -75,7 +75,7 @@ LadderRungs cpu_rungs(const RunConfig& base) {
   return rungs;
 }
 
-// Whether attention.backend=auto means our own kernels, which flash then means too (ops/attention/attention_cuda).
+// Whether attention.backend=auto chooses our Hopper kernels, as flash then does too (ops/attention/attention_cuda).
 bool is_ours_on_hopper(const RunConfig& base, const DeviceSpec& device) {
   constexpr int64_t kHeadDim = 64, kTile = 128;
   return device.compute_capability == 90 && base.model.width == kHeadDim * base.model.heads &&
@@ -100,7 +100,7 @@ LadderRungs gpu_rungs(const RunConfig& base, const DeviceSpec& device) {
     rungs.all_but.push_back({.name = std::move(name), .settings = joined(all, settings)});
     return rungs.all_but.back();
   };
-  // The modes of compile.mode are nested: no setting keeps autotuning without graphs.
+  // The modes of compile.mode build on each other: no setting has autotuning without graphs.
   off("CUDA graphs", {}).adjust = [](SessionOptions& options) { options.capture = false; };
   off("fused AdamW", {"optimizer.fused=false"});
   if (is_ours_on_hopper(base, device)) {
@@ -114,13 +114,15 @@ LadderRungs gpu_rungs(const RunConfig& base, const DeviceSpec& device) {
   off("batched weight gradients", {}).adjust = [](SessionOptions& options) {
     options.kernels.batched_gradients = false;
   };
-  // Hopper's kernels alone have norms in them, and the activations of gated MLPs.
+  // Only the kernels for Hopper fuse norms, and the activations of gated MLPs.
   const bool hopper = device.compute_capability == 90;
   if (hopper) {
-    off("norms in products", {}).adjust = [](SessionOptions& options) { options.kernels.norms_in_products = false; };
+    off("norms fused with GEMMs", {}).adjust = [](SessionOptions& options) {
+      options.kernels.norms_in_products = false;
+    };
   }
   if (base.model.style == "gpt2" || hopper) {
-    off("activations in products", {}).adjust = [](SessionOptions& options) {
+    off("activations fused with GEMMs", {}).adjust = [](SessionOptions& options) {
       options.kernels.fused_activations = false;
     };
   }
@@ -128,7 +130,7 @@ LadderRungs gpu_rungs(const RunConfig& base, const DeviceSpec& device) {
   return rungs;
 }
 
-// The plan, before anything is allocated: on a CPU the system would hand out memory that it does not have.
+// Checks the plan before anything is allocated: on a CPU the system would hand out memory that it does not have.
 std::string does_not_fit(const Transformer& model, const SessionOptions& options) {
   const size_t needed = Session::plan(model, options).slab_bytes(), present = options.device.memory_bytes;
   if (needed <= present) return {};
@@ -165,13 +167,13 @@ RungResult run_rung(const RunConfig& base, int64_t vocab, const Rung& rung, cons
 
 std::string describe_model(const RunConfig& config, int64_t vocab) {
   const Transformer model(model_spec(config, vocab));
-  return fmt::format("{}: {} layers, width {}, {} heads, vocabulary {}, {} parameters; {} x {} tokens a step",
+  return fmt::format("{}: {} layers, width {}, {} heads, vocabulary {}, {} parameters; {} x {} tokens per step",
                      config.model.style, config.model.layers, config.model.width, config.model.heads, vocab,
                      format_count(double(model.params().num_parameters())), config.training.batch_size,
                      config.model.context);
 }
 
-// Quantile 0.975 of Student's t for 1, 2, ... degrees of freedom; beyond, the normal distribution's is close.
+// Quantile 0.975 of Student's t for 1, 2, ... degrees of freedom; for more, the normal distribution is close.
 double student_t(size_t degrees) {
   constexpr std::array kQuantiles = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
   return degrees <= kQuantiles.size() ? kQuantiles[degrees - 1] : 1.96 + 2.4 / double(degrees);

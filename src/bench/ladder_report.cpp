@@ -27,7 +27,7 @@ std::string spread(const RungResult& rung) {
 
 std::string bytes_or_dash(size_t bytes) { return bytes == 0 ? "-" : format_bytes(double(bytes)); }
 
-// "x 1.85" of another rung's speed.
+// The speed relative to another rung: "x 1.85".
 std::string factor(const RungResult& rung, const RungResult* other) {
   return other == nullptr ? "-" : fmt::format("x {:.2f}", rung.median() / other->median());
 }
@@ -50,7 +50,7 @@ Row row_of(const RungResult& rung, const RungResult* reference, std::string comp
 
 Row header(std::string first, std::string comparison) {
   return {std::move(first), "tokens/s",  "95% (range)", std::move(comparison), "planned",
-          "driver's",       "mean loss", "differs",     "gradient differs",    "parity"};
+          "driver",         "mean loss", "differs",     "gradient differs",    "parity"};
 }
 
 std::string climb_table(const Ladder& ladder) {
@@ -71,7 +71,7 @@ const RungResult* everything_on(const Ladder& ladder) {
 }
 
 std::string all_but_table(const Ladder& ladder) {
-  std::vector<Row> rows = {header("switched off", "against all on")};
+  std::vector<Row> rows = {header("switched off", "relative to all on")};
   const RungResult* all = everything_on(ladder);
   const RungResult* reference = ladder.reference();
   if (all != nullptr) rows.push_back(row_of(*all, reference, factor(*all, all)));
@@ -82,9 +82,10 @@ std::string all_but_table(const Ladder& ladder) {
   return markdown_table(rows);
 }
 
-// Reasons and what the sessions had to say: never hidden, and too long for a cell. What several said is said once.
+// Reasons and notes of the sessions, which are too long for a table cell. Equal notes of several rungs are printed
+// once.
 std::string remarks(const std::vector<RungResult>& rungs) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> said;  // and by which rungs
+  std::vector<std::pair<std::string, std::vector<std::string>>> said;  // each note, and its rungs
   const auto add = [&](const std::string& remark, const std::string& rung) {
     const auto known = std::ranges::find(said, remark, [](const auto& entry) { return entry.first; });
     if (known == said.end()) {
@@ -135,13 +136,14 @@ std::string ladder_markdown(const Ladder& ladder) {
       fmt::format("# What each optimisation gives\n\n- device: {}\n- model: {}\n\n", ladder.device, ladder.model);
   text += climb_table(ladder) + remarks(ladder.climb);
   if (!ladder.all_but.empty()) {
-    text += "\n## Everything on, one thing off\n\n" + all_but_table(ladder) + remarks(ladder.all_but);
+    text += "\n## Everything on except one thing\n\n" + all_but_table(ladder) + remarks(ladder.all_but);
   }
   const RungResult* reference = ladder.reference();
   text += fmt::format(
-      "\nEach rung adds to those above it; its gain is against the last of them that ran. Speed: median of {} repeats "
-      "of {} steps each, random tokens. Planned: the slab and library workspaces; driver's: all that is used on the "
-      "device. Parity against '{}': mean loss over the same steps within {:g}, gradient norm of the first step within "
+      "\nEach rung adds to those above it; its gain is relative to the last of them that ran. Speed: median of {} "
+      "repeats "
+      "of {} steps each, on random tokens. Planned: the slab and library workspaces; driver: all memory used on the "
+      "device. Parity with '{}': mean loss over the same steps within {:g}, gradient norm of the first step within "
       "{:g}%.\n",
       ladder.repeats, ladder.steps, reference != nullptr ? reference->name : "no rung that ran", Parity::kLossTolerance,
       Parity::kGradTolerance * 100);

@@ -13,7 +13,7 @@
 namespace gradmill {
 namespace {
 
-// Normal values, as in training: on zeros a GPU draws less power and runs faster than it ever will.
+// Normally distributed values, as in training: on zeros a GPU draws less power and runs faster than on real data.
 TensorView make_operand(ExecContext& ctx, int64_t size, DType dtype, uint32_t number) {
   const TensorView operand = ctx.alloc(ctx.persistent, {size, size}, dtype, "operand");
   const ArenaScope scope(ctx.scratch);
@@ -24,7 +24,7 @@ TensorView make_operand(ExecContext& ctx, int64_t size, DType dtype, uint32_t nu
   return operand;
 }
 
-// Seconds of one product; on paper only its memory is found out.
+// Seconds of one GEMM; a dry run only measures its memory.
 double time_product(ExecContext& ctx, Runtime& runtime, int64_t size, DType dtype) {
   constexpr int kWarmUp = 3, kTimed = 10;
   const MatmulArgs args{.a = make_operand(ctx, size, dtype, 0),
@@ -110,19 +110,20 @@ std::string describe(const OpBench& bench) {
             [](const auto& a, const auto& b) { return a.second.measured > b.second.measured; });
   const double total = bench.ledger.total().measured;
   std::vector<std::vector<std::string>> rows = {
-      {"op", "calls", "us a call", "GB/s", "of copy", "TFLOP/s", "of product", "share", "left to gain, ms"}};
+      {"op", "calls", "us per call", "GB/s", "of copy", "TFLOP/s", "of GEMM", "share", "to gain, ms"}};
   for (const auto& [name, line] : lines) rows.push_back(row_of(name, line, bench, total));
   const double ops_ms = total / double(bench.steps) * 1e3;
   std::string text = fmt::format("{}: copies {:.0f} GB/s, multiplies {}x{} {} at {:.3g} TFLOP/s\n\n", bench.device,
                                  bench.ceilings.bandwidth / 1e9, bench.ceilings.product_size,
                                  bench.ceilings.product_size, bench.precision, bench.ceilings.matrix_flops / 1e12);
   text += markdown_table(rows);
-  return text + fmt::format(
-                    "\nOps take {:.3f} ms together, a whole step {:.3f} ms. A step is one micro-batch and one update. "
-                    "Products: m x n x k, transposed operands t.\nLeft to gain: time above what the op's bytes and "
-                    "products would take at those two rates. GB/s count each byte once that must be moved; caches can "
-                    "give more than 100%.\n",
-                    ops_ms, bench.step_ms);
+  return text +
+         fmt::format(
+             "\nThe ops take {:.3f} ms together, a whole step {:.3f} ms. A step is one micro-batch and one update. "
+             "GEMMs are m x n x k, transposed operands marked t.\nTo gain: the time beyond what the op's bytes and "
+             "FLOPs would take at those two rates. GB/s counts each byte that must be moved once, so caches can "
+             "give more than 100%.\n",
+             ops_ms, bench.step_ms);
 }
 
 }  // namespace gradmill

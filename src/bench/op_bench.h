@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each op of one training step of a user's model beside what the device can do at best, both measured here and now.
+// Compares each op of a training step of the user's model with the best the device can do. Both are measured on the
+// spot.
 #pragma once
 
 #include <string>
@@ -11,10 +12,10 @@
 
 namespace gradmill {
 
-// What a device reaches at best, as opposed to what its vendor says.
+// The best rates that were measured, as opposed to the vendor's.
 struct Ceilings {
-  double bandwidth = 0;     // bytes/s, of a large copy: reads and writes
-  double matrix_flops = 0;  // of a large square product in the run's precision
+  double bandwidth = 0;     // bytes/s of a large copy, reads and writes together
+  double matrix_flops = 0;  // of a large square GEMM in the run's precision
   int64_t product_size = 0;
 };
 Ceilings measure_ceilings(const SessionOptions& options);
@@ -23,15 +24,15 @@ struct OpBench {
   std::string device, precision;
   Ceilings ceilings;
   int64_t steps = 0;
-  Ledger ledger;       // of the timed steps together, by op and shape
-  double step_ms = 0;  // the median of steps as they are trained: not profiled, replayed as graphs where they are
+  Ledger ledger;       // all timed steps together, by op and shape
+  double step_ms = 0;  // median of normal steps: not profiled, and replayed as graphs if training does so
   std::vector<std::string> notes;
 };
 
-// A step here is one micro-batch and one update.
+// Here a step is one micro-batch and one update.
 OpBench bench_ops(RunConfig config, int64_t vocab, int64_t steps);
 
-// A table with the slowest op first.
+// A table, slowest op first.
 std::string describe(const OpBench& bench);
 
 }  // namespace gradmill

@@ -59,7 +59,7 @@ std::vector<int32_t> random_tokens(int64_t vocab) {
   return tokens;
 }
 
-// Sequences with labels in place of next tokens.
+// Sequences with labels instead of next tokens.
 void set_labels(StepBatch& batch, const Task& task) {
   if (task.predicts_tokens()) return;
   batch.num_tokens = batch.num_targets;
@@ -72,7 +72,7 @@ void set_labels(StepBatch& batch, const Task& task) {
   }
 }
 
-// Submits steps one ahead of their results, as training does, and notes when each one ended.
+// Submits each step before it reads the result of the one before, as training does, and records when each step ended.
 class StepTimer {
  public:
   StepTimer(Session& session, TrainLoader& loader, const Task& task)
@@ -139,12 +139,13 @@ StepBenchResult bench_steps(const RunConfig& config, int64_t vocab, const StepBe
   TrainLoader loader(tokens, loading);
   StepTimer timer(session, loader, task);
   const size_t ahead = options.device.kind == DeviceKind::cpu ? 0 : 1;
-  // The last results come in faster than steps take, for nothing is submitted between them: one more step, not counted.
+  // Nothing is submitted after the last step, so its result would arrive too early: submit one more, which is not
+  // counted.
   const int64_t extra = bench.profile ? 0 : static_cast<int64_t>(ahead);
   for (int64_t step = 0; step < kWarmupSteps + steps + extra; ++step) {
     if (bench.profile && step == kWarmupSteps) session.profile(result.ledger);
     timer.submit(step);
-    // The first step ends on its own: how long it took to get there is a result.
+    // The first step is completed alone, because the time until its end is one of the results.
     while (timer.pending() > (step == 0 ? 0 : ahead)) timer.finish();
   }
   while (timer.pending() > 0) timer.finish();

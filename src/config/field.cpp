@@ -41,7 +41,7 @@ std::optional<bool> bool_from(std::string_view text) {
   return std::nullopt;
 }
 
-// Length of the UTF-8 sequence at the start of `text`; 0 if it is not one, or is a control character.
+// Length of the UTF-8 sequence at the start of `text`; 0 if it is invalid or a control character.
 size_t character_length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x20 || first == 0x7f) return 0;
@@ -53,7 +53,7 @@ size_t character_length(std::string_view text) {
   return std::all_of(text.begin() + 1, text.begin() + static_cast<ptrdiff_t>(length), continues) ? length : 0;
 }
 
-// YAML cannot carry other texts there and back.
+// Other texts would not survive being written to YAML and read back.
 bool is_clean(std::string_view text) {
   while (!text.empty()) {
     const size_t length = character_length(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a setting is: where its value lies, what it means, and which values it may have. A section lists its settings
+// A setting: where its value is stored, what it means, and which values are allowed. A section lists its settings
 // once, in `visit(FieldList&)`; reading, checking, help, documents and comparison all work on that list.
 #pragma once
 
@@ -13,14 +13,14 @@
 
 namespace gradmill {
 
-// The values a setting may have. Numbers: low to high, both included. Text: one of `names`, or anything if there are
+// The allowed values of a setting. Numbers: low to high, both included. Text: one of `names`, or anything if there are
 // none.
 struct Constraint {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
   std::vector<std::string> names;
-  std::string unset;  // what 0 or the empty text means; if not empty, that value is allowed besides the others
-  // A word for a value outside the range; none if it is empty. Of whole numbers only.
+  std::string unset;  // what 0 or the empty text means; if not empty, that value is allowed too
+  // A word for a value outside the range; empty if there is none. For whole numbers only.
   std::string word = {};
   int64_t word_value = 0;
 
@@ -62,7 +62,7 @@ class FieldList {
     sections_.push_back({std::move(name), std::move(help)});
     values.visit(*this);
   }
-  // Adds a setting to the section that was opened last.
+  // Adds a setting to the section opened last.
   void operator()(std::string key, FieldPointer value, std::string help, Constraint constraint) {
     fields_.push_back({sections_.back().name, std::move(key), value, std::move(help), std::move(constraint)});
   }
@@ -83,8 +83,8 @@ class FieldList {
 std::string allowed_values(const Field& field);
 // The value as text that set_value reads back to the same bits.
 std::string value_text(const Field& field);
-// Reads the text, checks it and sets the field. Returns what is wrong with it, and then changes nothing: "" is success.
-// Quoted text is text: only settings that hold text take it.
+// Reads the text, checks it and sets the field. Returns "" on success; otherwise what is wrong, and changes nothing.
+// Quoted text is always text: only text settings accept it.
 std::string set_value(const Field& field, std::string_view text, bool quoted = false);
 
 }  // namespace gradmill

@@ -30,8 +30,8 @@ void ConfigGroups::add_folder(const fs::path& dir, const std::string& origin, st
       }
     }
   } catch (const fs::filesystem_error& error) {
-    mistakes.push_back(fmt::format("{}: cannot list the configuration folder '{}': {}; name one that can be read",
-                                   origin, dir.string(), error.code().message()));
+    mistakes.push_back(fmt::format("{}: cannot list the configuration folder '{}': {}; name a readable one", origin,
+                                   dir.string(), error.code().message()));
   }
 }
 

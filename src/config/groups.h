@@ -12,13 +12,13 @@ namespace gradmill {
 struct GroupFile {
   std::string label;           // "configs/experiment/x.yaml", "embedded experiment/x.yaml"
   std::filesystem::path path;  // empty: embedded
-  std::string text;            // of an embedded file
+  std::string text;            // empty unless embedded
 };
 
 class ConfigGroups {
  public:
   // Looks in `dirs`, then $GRADMILL_CONFIGS, ./configs, and the binary itself; the first that has a name wins.
-  // A folder that was asked for and cannot be listed goes to `mistakes`, one line each.
+  // Each folder that was asked for but cannot be listed adds a line to `mistakes`.
   ConfigGroups(const std::vector<std::filesystem::path>& dirs, std::vector<std::string>& mistakes);
 
   // In alphabetical order.

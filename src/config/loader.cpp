@@ -25,7 +25,7 @@ struct Override {
   std::string key, value;
 };
 
-// What stands where a setting's value, or a section's keys, should.
+// Names what was found where a setting's value, or a section's keys, belong.
 std::string found_text(const YamlValue& value) {
   switch (value.kind) {
     case Kind::none:
@@ -47,7 +47,7 @@ class Loader {
     for (const Field& field : list_.fields()) loaded_.origins[field.name()] = "default";
   }
 
-  // Every layer, mistakes and all. Groups of `defaults` come before those that were asked for.
+  // Reads every layer and collects its mistakes. Groups in `defaults` come before those the user asked for.
   void apply(const ConfigRequest& request, const std::vector<Override>& defaults) {
     std::vector<Override> groups, settings;
     split(request.overrides, groups, settings);
@@ -60,10 +60,10 @@ class Loader {
     for (const Override& setting : settings) apply_setting(setting);
   }
 
-  // What is done brings its own defaults, as if its group had been asked for.
+  // A task and an adapter bring the defaults of their group, as if the user had asked for it.
   std::vector<Override> implied_groups() const {
     std::vector<Override> groups;
-    const AdapterSettings& adapter = loaded_.config.adapter;
+    const AdapterTrainingConfig& adapter = loaded_.config.adapter;
     if (adapter.on()) groups.push_back({"adapter", adapter.path.empty() ? adapter.kind : "folder"});
     if (is_labelled(loaded_.config.data.kind())) groups.push_back({"task", loaded_.config.data.task});
     return groups;
@@ -82,7 +82,7 @@ class Loader {
  private:
   void mistake(const std::string& origin, const std::string& text) { mistakes_.push_back(origin + ": " + text); }
 
-  // A key with a dot is a setting's, any other a group's.
+  // A key with a dot names a setting, any other key a group.
   void split(const std::vector<std::string>& overrides, std::vector<Override>& groups,
              std::vector<Override>& settings) {
     for (const std::string& text : overrides) {
@@ -118,7 +118,7 @@ class Loader {
     std::string text;
     const std::string problem = read_text_file(path, text);
     if (problem.empty()) return apply_text(text, label);
-    mistake(label, fmt::format("cannot be read: {}; name a file that can", problem));
+    mistake(label, fmt::format("cannot be read: {}; name a readable file", problem));
   }
 
   void apply_text(const std::string& text, const std::string& label) {
@@ -173,7 +173,7 @@ class Loader {
     return problem;
   }
 
-  // Leaves out rules over settings with mistakes of their own: those would be reported twice.
+  // Skips rules about settings that are wrong by themselves: they have been reported already.
   void check_rules() {
     for (const BrokenRule& broken : broken_rules(loaded_.config)) {
       std::vector<std::string> values;
@@ -190,7 +190,7 @@ class Loader {
   LoadedConfig loaded_;
   FieldList list_;  // points into loaded_
   std::vector<std::string> mistakes_;
-  std::set<std::string> bad_;  // settings that were given a value they cannot have
+  std::set<std::string> bad_;  // settings with a value that is not allowed
 };
 
 }  // namespace

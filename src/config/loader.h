@@ -25,7 +25,7 @@ struct LoadedConfig {
   std::map<std::string, std::string> origins;
 };
 
-// Throws one usage error that lists every mistake of every layer: a line each, with where it stands, what is allowed
+// Throws one usage error that lists every mistake of every layer: a line each, with its place, the allowed values
 // and, for a misspelt name, what was probably meant.
 LoadedConfig load_config(const ConfigRequest& request);
 

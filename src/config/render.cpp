@@ -13,7 +13,7 @@
 namespace gradmill {
 namespace {
 
-// Text that any YAML reader takes as text needs no quotes; numbers and words like "off" would change their type.
+// Text needs no quotes if every YAML reader takes it as text. Numbers and words like "off" would change their type.
 bool is_plain(const std::string& text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto inner = [&](char c) {
@@ -40,21 +40,21 @@ std::string yaml_text(const Field& field) {
   return quoted + '"';
 }
 
-// Past the quote that ends the text whose first quote is at `begin`.
+// The position after the closing quote of the text whose opening quote is at `begin`.
 size_t end_of_quotes(const std::string& line, size_t begin) {
   size_t at = begin + 1;
   while (at < line.size() && line[at] != '"') at += line[at] == '\\' ? 2 : 1;
   return std::min(at + 1, line.size());
 }
 
-// A path can hold anything; a comment ends at a line break.
+// A path can contain line breaks, which would end the comment.
 std::string comment_text(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
   return text;
 }
 
-// Inside a table of Markdown.
+// Escapes text for a Markdown table.
 std::string cell(const std::string& text) {
   std::string escaped;
   for (char c : text) {
@@ -79,15 +79,15 @@ constexpr const char* kReferenceIntro = R"(# Configuration
 
 This page is generated from the sources (`src/config/run_config.h`).
 
-A run's settings come in layers; a later one wins:
+A run's settings come in layers. A later layer overrides an earlier one:
 
 1. the defaults below;
-2. group files, chosen by `GROUP=NAME`: `experiment=shakespeare_cpu` is `experiment/shakespeare_cpu.yaml` in the folder
-   `--config-dir` names, in `$GRADMILL_CONFIGS`, in `./configs`, or in the binary, whichever has it first;
-3. files, by `--config FILE`;
+2. group files, chosen with `GROUP=NAME`: `experiment=shakespeare_cpu` reads `experiment/shakespeare_cpu.yaml` from the folder
+   named by `--config-dir`, from `$GRADMILL_CONFIGS`, from `./configs`, or from the binary, whichever has it first;
+3. files, given with `--config FILE`;
 4. the command line: `SECTION.KEY=VALUE`.
 
-Files are YAML, a mapping of sections:
+Files are YAML, with one mapping per section:
 
 ```yaml
 training:
@@ -96,7 +96,7 @@ optimizer:
   lr: 3e-4
 ```
 
-All mistakes are reported at once, each with its place, and the run does not start.
+If there are mistakes, the run does not start, and all of them are reported at once, each with its file and line.
 )";
 
 }  // namespace

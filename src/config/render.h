@@ -10,11 +10,11 @@
 
 namespace gradmill {
 
-// Every setting as YAML; load_config reads it back to the same values. `with_origins` adds where each came from as a
-// comment.
+// Every setting as YAML; load_config reads it back to the same values. `with_origins` adds where each value came from
+// as a comment.
 std::string effective_yaml(const LoadedConfig& loaded, bool with_origins);
 
-// The origins in a text that effective_yaml wrote with them, by "section.key".
+// The origins in a text that effective_yaml wrote with origins, by "section.key".
 std::map<std::string, std::string> origins_in(const std::string& yaml);
 
 // Every setting with default, meaning and allowed values, as plain text for a terminal.

@@ -8,8 +8,8 @@
 namespace gradmill {
 namespace {
 
-constexpr size_t kLongestWord = 64;  // a distance costs the product of the lengths
-constexpr size_t kShortestPart = 3;  // shorter parts are contained by chance
+constexpr size_t kLongestWord = 64;  // the cost of a distance is the product of the lengths
+constexpr size_t kShortestPart = 3;  // shorter parts match by chance
 constexpr size_t kLongestInMessage = 80;
 
 std::string normal_form(std::string_view text) {
@@ -22,7 +22,7 @@ bool contains(std::string_view whole, std::string_view part) {
   return part.size() >= kShortestPart && whole.find(part) != std::string_view::npos;
 }
 
-// What other programs call a value; else the word itself.
+// Our name for a value that other programs name differently; any other word unchanged.
 std::string our_word(const std::string& theirs) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"gpu", "cuda"}, {"float32", "fp32"}, {"float16", "fp16"}, {"half", "fp16"}, {"bfloat16", "bf16"}};
@@ -35,7 +35,7 @@ std::string our_word(const std::string& theirs) {
 }  // namespace
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  // Three rows of the table: a swap looks back two.
+  // Three rows of the table, because a swap looks back two rows.
   std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -53,7 +53,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 std::optional<std::string> closest(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.empty() || word.size() > kLongestWord) return std::nullopt;
   const std::string plain = normal_form(word), ours = our_word(plain);
-  // Where nobody knows our word, theirs may still be near another.
+  // Without a candidate of our name, the user's word may still be close to another one.
   const std::string& wanted = std::ranges::find(candidates, ours) != candidates.end() ? ours : plain;
   std::optional<std::string> best;
   size_t best_distance = wanted.size() / 4 + 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What data.task may be.
+// The values of data.task.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline std::optional<TaskKind> find_task_kind(std::string_view name) {
   return static_cast<TaskKind>(found - kTaskNames.begin());
 }
 
-// Examples with a class or a number, instead of running text.
+// Whether records are examples with a class or a number instead of running text.
 inline bool is_labelled(TaskKind kind) { return kind == TaskKind::classify || kind == TaskKind::regress; }
 
 }  // namespace gradmill

@@ -9,7 +9,8 @@
 namespace gradmill {
 namespace {
 
-constexpr size_t kMaxBytes = 1 << 20;  // no configuration is this long; a device or a data file given by mistake is
+constexpr size_t kMaxBytes =
+    1 << 20;  // no configuration is this long, but a device or data file given by mistake may be
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }

@@ -7,7 +7,7 @@
 
 namespace gradmill {
 
-// Fills `text` and returns "", or returns why the file cannot be read. Pipes are fine; over a megabyte is not.
+// Fills `text` and returns "", or returns why the file cannot be read. Pipes work; more than a megabyte is refused.
 std::string read_text_file(const std::filesystem::path& path, std::string& text);
 
 }  // namespace gradmill

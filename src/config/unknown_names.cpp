@@ -12,7 +12,7 @@ namespace {
 struct Translation {
   std::string_view theirs, ours;
 };
-// What transformers, PEFT and nanoGPT call it.
+// The names that transformers, PEFT and nanoGPT use for our settings.
 constexpr Translation kTranslations[] = {
     {"learning_rate", "optimizer.lr"},
     {"min_learning_rate", "optimizer.min_lr"},
@@ -71,15 +71,15 @@ constexpr Translation kTranslations[] = {
     {"tf32", "machine.dtype"},
 };
 
-// A key that stands in another section (people remember `lr`, not where it is) or has another name elsewhere. Empty if
-// there is none.
+// Suggests a setting for a key that belongs to another section (people remember `lr`, not its section) or that other
+// programs use. Empty if there is none.
 std::string key_elsewhere(const FieldList& list, const std::string& key) {
   for (const Field& field : list.fields()) {
     if (field.key == key) return fmt::format("; did you mean '{}'?", field.name());
   }
   for (const Translation& translation : kTranslations) {
     if (translation.theirs == key && list.find(std::string(translation.ours)) != nullptr) {
-      return fmt::format("; here that is {}", translation.ours);
+      return fmt::format("; in Gradmill it is {}", translation.ours);
     }
   }
   return "";

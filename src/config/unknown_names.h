@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to say about a section, key or group that does not exist: which do, and which was probably meant.
+// Messages about a section, key or group that does not exist: which ones do, and which was probably meant.
 #pragma once
 
 #include <string>

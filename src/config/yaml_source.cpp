@@ -19,7 +19,7 @@ struct Node {
   int line = 0;
   Kind kind = Kind::none;
   std::string text;
-  std::vector<Node> children;  // of a mapping: name, value, name, value, ...
+  std::vector<Node> children;  // for a mapping: name, value, name, value, ...
 };
 
 int line_of(const YAML::Mark& mark) { return mark.is_null() ? 1 : mark.line + 1; }
@@ -27,10 +27,10 @@ int line_of(const YAML::Mark& mark) { return mark.is_null() ? 1 : mark.line + 1;
 // Builds a tree of its own: yaml-cpp's gives nothing when the text has a syntax error.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  // What was read; its children are the documents.
+  // The root; its children are the documents.
   Node finish() { return std::move(open_.front()); }
 
-  // The same after a syntax error: the sections up to there, without values that may be part of the error.
+  // The root after a syntax error: the sections before it, without values that may be part of the error.
   Node finish_before(int error_line) {
     while (open_.size() > 3 || (open_.size() > 1 && open_.back().kind == Kind::list)) open_.pop_back();
     std::vector<Node>& last = open_.back().children;
@@ -88,7 +88,7 @@ class Converter {
  private:
   void mistake(int line, std::string text) { document_.mistakes.push_back({line, std::move(text)}); }
 
-  // A name that a syntax error keeps from its value is left out.
+  // Skips a name whose value is missing because of a syntax error.
   template <class Take>
   void each_pair(const Node& mapping, const std::string& prefix, Take take) {
     for (size_t i = 0; i + 1 < mapping.children.size(); i += 2) {
@@ -99,7 +99,7 @@ class Converter {
       }
       const auto [first, is_new] = first_lines_.emplace(prefix + name.text, name.line);
       if (!is_new) {
-        mistake(name.line, fmt::format("duplicate key {}, already in line {}; keep one of them",
+        mistake(name.line, fmt::format("duplicate key {}, already on line {}; keep one of them",
                                        quoted_text(prefix + name.text), first->second));
       }
       take(name, mapping.children[i + 1]);
@@ -130,7 +130,8 @@ YamlDocument read_yaml(const std::string& text) {
   }
   if (!root.children.empty()) Converter(document).convert(root.children.front());
   if (root.children.size() > 1) {
-    document.mistakes.push_back({root.children[1].line, "a second YAML document starts here; a file holds one"});
+    document.mistakes.push_back(
+        {root.children[1].line, "a second YAML document starts here; a file may hold only one"});
   }
   return document;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A YAML file as sections of keys, each with its line. It knows YAML, not which settings exist.
+// A YAML file as sections of keys, each with its line number. It does not know which settings exist.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace gradmill {
 struct YamlValue {
   enum class Kind { none, plain, quoted, list, mapping, alias };
   std::string name;
-  int line = 0;  // of the name, from 1
+  int line = 0;  // of the name, counted from 1
   Kind kind = Kind::none;
-  std::string text;  // of plain and quoted values
+  std::string text;  // for plain and quoted values
 };
 
 struct YamlSection : YamlValue {
-  std::vector<YamlValue> values;  // of a mapping
+  std::vector<YamlValue> values;  // for a mapping
 };
 
 struct YamlMistake {
@@ -29,8 +29,7 @@ struct YamlDocument {
   std::vector<YamlMistake> mistakes;
 };
 
-// Never throws for what the text holds. After a syntax error the rest of the text is not read; what stands before it
-// is.
+// Never throws because of the text's contents. After a syntax error it returns what came before the error.
 YamlDocument read_yaml(const std::string& text);
 
 }  // namespace gradmill

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// transformers' classes that gradmill reads and writes, and the head that each has.
+// The classes of transformers that gradmill reads and writes, and the head of each.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ struct Architecture {
   std::string_view name;
   HfFamily kind = HfFamily::llama;
   HeadKind head = HeadKind::none;
-  PoolerKind pooler = PoolerKind::none;  // of classifiers
+  PoolerKind pooler = PoolerKind::none;  // for classifiers
   bool classifier_bias = false;
 };
 
-// Null where there is none. Of several classes with one head the first is the one that is written.
+// Null if there is none. If several classes have the same head, the first is the one that is written.
 const Architecture* find_architecture(HfFamily kind, std::string_view name);
 const Architecture* find_architecture(HfFamily kind, HeadKind head);
 // For messages.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMostShown = 80;
 
-// Strings from a file may be anything, also not UTF-8.
+// Strings from a file may contain anything, even invalid UTF-8.
 std::string show(const nlohmann::json& value) {
   if (value.is_string()) return quote_for_message(value.get_ref<const std::string&>());
   std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
@@ -73,7 +73,7 @@ float ConfigReader::positive(std::string_view key, double fallback) const {
 
 float ConfigReader::probability(std::string_view key, double fallback) const {
   const double result = number(key, fallback);
-  if (!(result >= 0 && result < 1)) throw refusal(key, "a probability from 0, below 1");
+  if (!(result >= 0 && result < 1)) throw refusal(key, "a probability of at least 0 and below 1");
   return static_cast<float>(result);
 }
 
@@ -93,7 +93,7 @@ std::string ConfigReader::text(std::string_view key, std::string_view fallback) 
 
 std::optional<int64_t> ConfigReader::token(std::string_view key) const {
   const json& found = value(key);
-  // -1 is how some files say that there is none.
+  // Some files use -1 for "none".
   if (found.is_null() || found == -1) return std::nullopt;
   return whole(key, 0, 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of a config.json with a message for each value that cannot be used. Private to the library.
+// Reads keys of a config.json, with a message for each value that cannot be used. Private to the library.
 #pragma once
 
 #include <initializer_list>
@@ -13,8 +13,8 @@
 
 namespace gradmill {
 
-// A key without a value and one with null are the same. Values that were read are within bounds no real model reaches,
-// so that products of a few of them do not overflow.
+// A missing key and a key with null are the same. Numbers must be within bounds that no real model reaches, so that
+// products of a few of them cannot overflow.
 class ConfigReader {
  public:
   using json = nlohmann::json;
@@ -24,7 +24,7 @@ class ConfigReader {
 
   const std::string& where() const { return where_; }
   const json& object() const { return object_; }
-  const json& value(std::string_view key) const;  // null where there is none
+  const json& value(std::string_view key) const;  // null if there is none
   bool has(std::string_view key) const { return !value(key).is_null(); }
 
   // At least 1, at most `most`. Without a fallback the key must be there.
@@ -40,7 +40,7 @@ class ConfigReader {
   std::string text(std::string_view key, std::string_view fallback) const;
   std::optional<int64_t> token(std::string_view key) const;
 
-  // Refuses any value but this one (the one that an absent key means, too, unless the fallback is another).
+  // Refuses any value but this one. A missing key counts as this value unless another fallback is given.
   void require_flag(std::string_view key, bool needed, bool fallback) const;
   void require_absent(std::string_view key, std::string_view supported) const;
   // The index of the value among these names.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json on saving: the source's keys stay as they are, but for those that training may have changed.
+// Writes config.json: the source's keys stay as they are, except for those that training may have changed.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -9,20 +9,20 @@
 namespace gradmill {
 namespace {
 
-// Keeps the source's order of keys. The text was checked when the config was read.
+// Keeps the order of the source's keys. The text was checked when the config was read.
 using nlohmann::ordered_json;
 
 std::string_view torch_name(DType dtype) {
   return dtype == DType::bf16 ? "bfloat16" : dtype == DType::fp16 ? "float16" : "float32";
 }
 
-// The text part of a multimodal config as a model of its own. Its keys alone may mean other things there (defaults
-// differ between versions), so sizes are written out.
+// Makes the text part of a multimodal config a model of its own. Sizes are written out, because defaults of the text
+// model differ between versions.
 ordered_json text_model(const ordered_json& source, const HfConfig& config) {
   ordered_json json = source.at("text_config");
   const TransformerSpec& spec = config.spec;
   json["model_type"] = "gemma3_text";
-  // Of a text part nobody reads them; of a model they would count.
+  // Nobody reads these in a text part, but in a model of its own they would count.
   for (const char* key : {"problem_type", "id2label", "label2id", "num_labels"}) json.erase(key);
   json["vocab_size"] = spec.vocab;
   json["hidden_size"] = spec.width;
@@ -66,7 +66,7 @@ std::string write_model_config(const HfConfig& config, DType dtype) {
   json["dtype"] = json["torch_dtype"] = torch_name(dtype);
   json["vocab_size"] = config.spec.vocab;
   if (config.pad_token) json["pad_token_id"] = *config.pad_token;
-  // They name code that comes with the source's folder.
+  // They name code from the source's folder.
   json.erase("auto_map");
   if (config.has_labels()) write_labels(json, config);
   return json.dump(2) + "\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-2, Llama, Qwen and Gemma 3. Defaults are those of transformers' classes: files leave out what equals them.
+// GPT-2, Llama, Qwen and Gemma 3. Defaults are those of transformers' classes, because files leave out default values.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ struct LlamaDefaults {
   int64_t vocab = 32000, width = 4096, mlp_width = 11008, layers = 32, heads = 32, positions = 2048;
 };
 
-// What Llama and all that came after it share.
+// The settings that Llama and all later decoders share.
 void read_llama_shape(const ConfigReader& reader, const LlamaDefaults& defaults, TransformerSpec& spec) {
   spec.vocab = reader.size("vocab_size", defaults.vocab);
   spec.width = reader.size("hidden_size", defaults.width);
@@ -32,11 +32,11 @@ void read_silu(const ConfigReader& reader, TransformerSpec& spec) {
   spec.activation = Activation::swiglu;
 }
 
-// Qwen's windows: off, or on for the layers from max_window_layers.
+// Qwen's windows: off, or on for the layers from max_window_layers onwards.
 void read_qwen_window(const ConfigReader& reader, TransformerSpec& spec) {
   const bool on = reader.flag("use_sliding_window", false);
   const int64_t first = reader.whole("max_window_layers", 28, 0);
-  // null is no window; without the key it is the class's.
+  // null means no window; a missing key means the default of the class.
   const int64_t usual = reader.object().contains("sliding_window") ? 0 : 4096;
   const int64_t window = on ? reader.whole("sliding_window", usual, 0) : 0;
   std::vector<bool> local(static_cast<size_t>(spec.layers));
@@ -58,7 +58,7 @@ void read_qwen_window(const ConfigReader& reader, TransformerSpec& spec) {
 }  // namespace
 
 Activation read_gelu(const ConfigReader& reader, std::string_view key, std::string_view fallback, bool gated) {
-  // The first two are the error function's, the others all the same formula with a hyperbolic tangent.
+  // The first two use the error function, the others the same formula with a hyperbolic tangent.
   const bool erf =
       reader.choice(key, fallback, {"gelu", "gelu_python", "gelu_new", "gelu_pytorch_tanh", "gelu_fast"}) < 2;
   if (gated) return erf ? Activation::geglu_erf : Activation::geglu_tanh;
@@ -118,7 +118,7 @@ void read_llama(const ConfigReader& reader, HfConfig& config) {
 void read_qwen2(const ConfigReader& reader, HfConfig& config) {
   TransformerSpec& spec = config.spec;
   read_llama_shape(reader, {.vocab = 151936, .mlp_width = 22016, .positions = 32768}, spec);
-  // The class has 32 as its default; null means as many as heads.
+  // The default of the class is 32; null means as many as heads.
   const bool named = reader.object().contains("num_key_value_heads");
   spec.kv_heads = reader.size("num_key_value_heads", named ? spec.heads : 32);
   if (reader.has("head_dim")) spec.head_dim = reader.size("head_dim", 0);

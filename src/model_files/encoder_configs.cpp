@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BERT, DeBERTa and ModernBERT. Defaults are those of transformers' classes: files leave out what equals them.
+// BERT, DeBERTa and ModernBERT. Defaults are those of transformers' classes, because files leave out default values.
 #include <algorithm>
 
 #include "model_files/family_configs.h"
@@ -103,13 +103,13 @@ void read_deberta(const ConfigReader& reader, HfConfig& config) {
   read_disentangled(reader, spec);
   if (reader.whole("conv_kernel_size", 0, 0) > 0) throw reader.refusal("conv_kernel_size", "0");
   const auto same = [&](const char* key, int64_t value) {
-    if (reader.size(key, value) != value) throw reader.refusal(key, fmt::format("{}, the others' size", value));
+    if (reader.size(key, value) != value) throw reader.refusal(key, fmt::format("{}, like the other sizes", value));
   };
   same("embedding_size", spec.width);
   same("pooler_hidden_size", spec.width);
   if (spec.width % spec.heads == 0) same("attention_head_size", spec.width / spec.heads);
   reader.choice("pooler_hidden_act", "gelu", {"gelu"});
-  reader.require_flag("legacy", true, true);  // which form a masked-LM head has
+  reader.require_flag("legacy", true, true);  // selects the form of the masked-LM head
   read_bert_dropout(reader, "cls_dropout", config);
   config.dropout.pooler = reader.probability("pooler_dropout", 0);
 }
@@ -133,7 +133,7 @@ void read_modernbert(const ConfigReader& reader, HfConfig& config) {
   spec.mlp_bias = reader.flag("mlp_bias", false);
   spec.causal = false;
   reader.require_flag("tie_word_embeddings", true, true);
-  // transformers would scale the layers with a window, too.
+  // transformers would also scale the layers with a window.
   reader.require_absent("rope_scaling", "rope_parameters, by type of layer");
   read_rope(reader,
             {.theta = "global_rope_theta",
@@ -146,12 +146,12 @@ void read_modernbert(const ConfigReader& reader, HfConfig& config) {
   std::vector<bool> local;
   for (int64_t layer = 0; layer < spec.layers; ++layer) local.push_back(layer % every != 0);
   spec.local_layers = read_layer_types(reader, spec.layers, std::move(local));
-  // Half of it to each side: an odd number would be cut.
+  // Half of the window lies on each side, so an odd number would be rounded down.
   spec.window = reader.size("local_attention", 128) / 2 * 2;
-  if (spec.window == 0) throw reader.refusal("local_attention", "a number from 2");
+  if (spec.window == 0) throw reader.refusal("local_attention", "a number of at least 2");
   spec.pooling = reader.choice("classifier_pooling", "cls", {"cls", "mean"}) == 0 ? Pooling::first : Pooling::mean;
   reader.choice("classifier_activation", "gelu", {"gelu"});
-  spec.mlm_transform_bias = reader.flag("classifier_bias", false);  // of the dense layer before either head
+  spec.mlm_transform_bias = reader.flag("classifier_bias", false);  // the bias of the dense layer before either head
   spec.mlm_bias = reader.flag("decoder_bias", true);
   config.dropout = {.hidden = reader.probability("mlp_dropout", 0),
                     .embedding = reader.probability("embedding_dropout", 0),

@@ -35,7 +35,7 @@ constexpr std::array kCompanions = {"tokenizer.json",
                                     "1_Pooling/config.json",
                                     "2_Normalize/config.json"};
 
-// Bare models are saved without the prefix that tells body from head.
+// Models without a head are saved without the prefix that separates body and head.
 std::string saved_name(const std::string& name, const HfConfig& config) {
   if (config.spec.head != HeadKind::none) return name;
   for (const std::string_view prefix : {"transformer.", "model.", "bert.", "deberta."}) {
@@ -44,7 +44,7 @@ std::string saved_name(const std::string& name, const HfConfig& config) {
   return name;
 }
 
-// Its text part is a model of its own, and leaves the rest behind.
+// A multimodal model is exported as its text part alone.
 bool is_multimodal(const HfConfig& config) {
   return !config.source.empty() && nlohmann::json::parse(config.source).value("model_type", "") == "gemma3";
 }
@@ -139,7 +139,7 @@ void write_weights(FileOps& ops, const fs::path& folder, const std::vector<Expor
   write_text(ops, folder / "model.safetensors.index.json", index.dump(2) + "\n");
 }
 
-// The dtype that most values have.
+// The dtype of most values.
 DType main_dtype(const std::vector<ExportTensor>& tensors) {
   std::array<uint64_t, 3> values{};
   const auto place = [](DType dtype) -> size_t { return dtype == DType::bf16 ? 1 : dtype == DType::fp16 ? 2 : 0; };

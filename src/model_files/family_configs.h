@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One reader for each family's config.json. Private to the library.
+// One reader per family for its config.json. Private to the library.
 #pragma once
 
 #include "model_files/config_reader.h"
@@ -7,7 +7,7 @@
 
 namespace gradmill {
 
-// Each fills in spec and dropout, but for the head.
+// Each fills in spec and dropout, except for the head.
 void read_gpt2(const ConfigReader& reader, HfConfig& config);
 void read_llama(const ConfigReader& reader, HfConfig& config);
 void read_qwen2(const ConfigReader& reader, HfConfig& config);
@@ -19,12 +19,12 @@ void read_modernbert(const ConfigReader& reader, HfConfig& config);
 
 // The activation's name as one of ours, without a gate or as a gate.
 Activation read_gelu(const ConfigReader& reader, std::string_view key, std::string_view fallback, bool gated);
-// layer_types: which layers have a window. `expected` is what other keys say, one flag a layer.
+// layer_types: which layers have a window. `expected` is what other keys imply, one flag per layer.
 std::vector<bool> read_layer_types(const ConfigReader& reader, int64_t layers, std::vector<bool> expected);
 
 // Rotary positions, in the spelling of version 5 (rope_parameters) and the older one (rope_theta, rope_scaling).
 struct RopeKeys {
-  std::string_view theta = "rope_theta", local_theta;  // of the older spelling
+  std::string_view theta = "rope_theta", local_theta;  // in the older spelling
   double theta_default = 10000, local_theta_default = 10000;
   bool by_layer_type = false;  // rope_parameters has full_attention and sliding_attention
 };

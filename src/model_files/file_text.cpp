@@ -10,8 +10,8 @@ std::string read_small_file(const std::filesystem::path& path, int64_t most_byte
   const MappedFile file(path);
   const std::span<const std::byte> bytes = file.bytes();
   if (std::ssize(bytes) > most_bytes) {
-    throw data_error(fmt::format("{}: {} bytes, where {} are plenty", path.string(), bytes.size(), most_bytes),
-                     "this is not the file that its name says");
+    throw data_error(fmt::format("{}: {} bytes; such a file has at most {}", path.string(), bytes.size(), most_bytes),
+                     "check whether this is the right file");
   }
   std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   file.check();

@@ -8,7 +8,7 @@
 
 namespace gradmill {
 
-// Throws a data_error for what is not a regular file, cannot be read or has more bytes.
+// Throws a data_error if it is not a regular file, cannot be read, or has more bytes.
 std::string read_small_file(const std::filesystem::path& path, int64_t most_bytes);
 
 }  // namespace gradmill

@@ -19,7 +19,7 @@ void widen_as(std::span<const std::byte> bytes, float* out, ToFloat to_float) {
   }
 }
 
-// All of them: a look-up is several times faster than the conversion.
+// A table of all values: a look-up is several times faster than the conversion.
 const std::vector<float>& fp16_values() {
   static const std::vector<float> values = [] {
     std::vector<float> table(1 << 16);
@@ -48,7 +48,7 @@ DType exact_dtype(FloatType type) {
 void widen(FloatType type, std::span<const std::byte> bytes, float* out) {
   switch (type) {
     case FloatType::f64:
-      // Values beyond fp32 become infinite, and are refused as such.
+      // Values beyond the range of fp32 become infinite, and infinite values are refused later.
       return widen_as<double>(bytes, out, [](double value) { return static_cast<float>(value); });
     case FloatType::f32:
       if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as files store them to fp32 and back.
+// Converts values between the types of files and fp32.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@ namespace gradmill {
 
 enum class FloatType : uint8_t { f64, f32, f16, bf16 };
 
-// By the name that safetensors has for it.
+// The type with this name in safetensors.
 std::optional<FloatType> float_type(std::string_view name);
 size_t bytes_of(FloatType type);
-// The type that loses nothing of it; f64 is rounded to fp32.
+// The type that holds its values exactly; f64 is rounded to fp32.
 DType exact_dtype(FloatType type);
 
 // Bytes need not be aligned.

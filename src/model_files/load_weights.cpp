@@ -9,7 +9,7 @@
 namespace gradmill {
 namespace {
 
-// (in, out) to our (out, in): the only tensors that are held as a whole.
+// From (in, out) to our (out, in). Only these tensors are held in memory as a whole.
 void load_transposed(const TensorSource& source, const WeightPart& part, ParamId id, WeightSink& sink) {
   const SourceTensor& tensor = source.tensors()[part.source];
   const int64_t in = tensor.dims[0], out = tensor.dims[1];
@@ -55,7 +55,7 @@ void WeightsFiller::rows(ParamId id, int64_t begin, int64_t count, const float* 
 void WeightsFiller::fresh(ParamId id) {
   const ParamSpec& spec = weights_.table().spec(id);
   if (!spec.trainable) {
-    throw usage_error(fmt::format("parameter '{}' is new, and it would not be trained", spec.name),
+    throw usage_error(fmt::format("parameter '{}' is not in the model's files, and it would not be trained", spec.name),
                       "train it, or start from a checkpoint that has it");
   }
   init_values(ctx_, {.to = weights_.master(id),

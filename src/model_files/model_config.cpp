@@ -63,7 +63,9 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
     for (int64_t id = 0; id < count; ++id) labels.push_back(fmt::format("LABEL_{}", id));
     return labels;
   }
-  const auto refused = [&] { return reader.refusal("id2label", "an object of label names by number, from \"0\" on"); };
+  const auto refused = [&] {
+    return reader.refusal("id2label", "an object of label names by number, starting with \"0\"");
+  };
   if (!names.is_object() || names.empty() || names.size() > kMostLabels) throw refused();
   std::vector<std::string> labels;
   for (size_t id = 0; id < names.size(); ++id) {
@@ -104,14 +106,14 @@ void check_common(const ConfigReader& reader) {
   if (!pruned.is_null() && !pruned.empty()) throw reader.refusal("pruned_heads", "none");
 }
 
-// `outer` is the whole file, `inner` what describes the text model: the same, but for multimodal models.
+// `outer` is the whole file, `inner` the part that describes the text model. They differ only for multimodal models.
 HfConfig read_parts(const ConfigReader& outer, const ConfigReader& inner, const KindEntry& entry) {
   HfConfig config;
   config.family = entry.kind;
   check_common(outer);
   check_common(inner);
   entry.read(inner, config);
-  // A multimodal model's files say it once, for both parts.
+  // A multimodal model's file has it once, for both parts.
   if (&outer != &inner && outer.has("tie_word_embeddings") && !inner.has("tie_word_embeddings")) {
     config.spec.tied = outer.flag("tie_word_embeddings", true);
   }
@@ -144,7 +146,7 @@ HfConfig read_model_config(std::string_view text, std::string_view where) {
   config.source = text;
   try {
     config.spec.complete();
-  } catch (const Error& error) {  // sizes that do not fit each other
+  } catch (const Error& error) {  // sizes that do not fit together
     throw data_error(fmt::format("{}: {}", where, error.what()), "");
   }
   return config;
@@ -158,7 +160,7 @@ void set_head(HfConfig& config, HeadKind head, std::vector<std::string> labels) 
   }
   TransformerSpec& spec = config.spec;
   const bool classifier = head == HeadKind::classifier;
-  if (classifier && labels.empty()) throw usage_error("a classifier without labels", "name its labels");
+  if (classifier && labels.empty()) throw usage_error("a classifier needs labels", "name them");
   config.architecture = architecture->name;
   spec.head = head;
   spec.labels = classifier ? std::ssize(labels) : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a folder: which files, and where each tensor is.
+// Opens a folder: finds its files, and where each tensor is.
 #include "model_files/model_folder.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// A folder without weights that can be read: says what it has instead.
+// The error for a folder without readable weights. It says what the folder has instead.
 Error no_weights(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
@@ -32,23 +32,23 @@ Error no_weights(const fs::path& folder) {
     if (ending != ".bin" && ending != ".pt" && ending != ".pth" && ending != ".pkl" && ending != ".ckpt") continue;
     const std::string name = entry.path().filename().string();
     return data_error(
-        fmt::format("{}: a pickle file, which can run any code when it is read, and no {}", entry.path().string(),
-                    kSingleFile),
+        fmt::format("{}: a pickle file, which can run any code when it is loaded, and there is no {}",
+                    entry.path().string(), kSingleFile),
         fmt::format(
-            "convert it once, where you trust it: python -c \"import torch, safetensors.torch as s; "
+            "if you trust it, convert it once: python -c \"import torch, safetensors.torch as s; "
             "s.save_file({{k: v.clone().contiguous() for k, v in torch.load('{}', weights_only=True).items()}}, "
             "'{}', {{'format': 'pt'}})\"",
             name, kSingleFile));
   }
   if (is_file(folder / "adapter_config.json")) {
-    return data_error(fmt::format("{}: an adapter without its model", folder.string()),
-                      "give the folder of the base model, and the adapter beside it");
+    return data_error(fmt::format("{}: the folder has an adapter but no model", folder.string()),
+                      "give the base model's folder, and the adapter with adapter.path");
   }
-  return data_error(fmt::format("{}: neither {} nor {}", folder.string(), kSingleFile, kIndexFile),
+  return data_error(fmt::format("{}: the folder has neither {} nor {}", folder.string(), kSingleFile, kIndexFile),
                     "give the folder of a Hugging Face model");
 }
 
-// Links may not lead out of the folder, except as Hugging Face's cache has them: to the blobs of the same model.
+// Links must stay in the folder. The exception is Hugging Face's cache, which links to the blobs of the same model.
 void check_inside(const fs::path& folder, const fs::path& file) {
   const fs::path home = fs::weakly_canonical(folder), target = fs::weakly_canonical(file);
   if (target.parent_path() == home) return;
@@ -56,8 +56,8 @@ void check_inside(const fs::path& folder, const fs::path& file) {
       target.parent_path() == home.parent_path().parent_path() / "blobs") {
     return;
   }
-  throw data_error(fmt::format("{}: a link that leads out of the folder, to {}", file.string(), target.string()),
-                   "put the file itself there");
+  throw data_error(fmt::format("{}: the link leads out of the folder, to {}", file.string(), target.string()),
+                   "replace it by the file itself");
 }
 
 bool is_plain_name(const std::string& name) {
@@ -136,7 +136,7 @@ void FolderTensors::open_shards(const fs::path& index) {
     const std::vector<std::string>& names = files_[place->second].names();
     const auto found = std::lower_bound(names.begin(), names.end(), tensor);
     if (found == names.end() || *found != tensor) {
-      throw data_error(fmt::format("{}: no tensor {}, which {} says is there", (folder / name).string(),
+      throw data_error(fmt::format("{}: tensor {} is missing, though {} lists it", (folder / name).string(),
                                    quote_for_message(tensor), index.filename().string()),
                        "fetch the model again");
     }
@@ -163,9 +163,9 @@ HfConfig read_folder_config(const fs::path& folder) {
 
 void check_tokenizer(const HfConfig& config, int64_t tokenizer_size, std::string_view where) {
   if (tokenizer_size <= config.spec.vocab) return;
-  throw data_error(
-      fmt::format("{}: the tokenizer has {} ids, the model rows for {}", where, tokenizer_size, config.spec.vocab),
-      "use the tokenizer that the model was trained with");
+  throw data_error(fmt::format("{}: the tokenizer has {} ids, but the model has rows for {}", where, tokenizer_size,
+                               config.spec.vocab),
+                   "use the tokenizer that the model was trained with");
 }
 
 }  // namespace gradmill

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Hugging Face model folder as it lies on the disk: config.json and safetensors, in one file or in shards. Nothing in
-// it is trusted, and nothing of it is copied: files are mapped, and tensors read when they are asked for.
+// A Hugging Face model folder on disk: config.json and safetensors, in one file or in shards. Nothing in it is trusted,
+// and nothing is copied: files are mapped, and tensors are read on demand.
 #pragma once
 
 #include <filesystem>
@@ -15,8 +15,8 @@
 
 namespace gradmill {
 
-// The tensors of a folder's weights. Throws a data_error that names file and tensor, or the fix for what cannot be
-// read: pickle files, an index that leads outside the folder, an adapter without its model.
+// The tensors of a folder's weights. Throws a data_error that names the file and the tensor, and the fix for what
+// cannot be read: pickle files, an index that leads outside the folder, an adapter without its model.
 class FolderTensors final : public TensorSource {
  public:
   explicit FolderTensors(const std::filesystem::path& folder);
@@ -38,14 +38,14 @@ class FolderTensors final : public TensorSource {
   std::vector<Place> places_;
 };
 
-// tensor name -> file name, as model.safetensors.index.json has it; `where` names the file in messages. File names are
+// tensor name -> file name, from model.safetensors.index.json; `where` names the file in messages. File names are
 // checked to be names of safetensors files, without any path.
 std::map<std::string, std::string> read_shard_index(std::string_view text, std::string_view where);
 
 // config.json of a folder.
 HfConfig read_folder_config(const std::filesystem::path& folder);
 
-// Throws a data_error when the tokenizer has ids that the model has no row for.
+// Throws a data_error if the tokenizer has ids that the model has no row for.
 void check_tokenizer(const HfConfig& config, int64_t tokenizer_size, std::string_view where);
 
 }  // namespace gradmill

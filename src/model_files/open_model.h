@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any model that can be read, opened: what it is, its tensors, and the files that come with it.
+// Opens any model that can be read: its config, its tensors, and the files that come with it.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ struct OpenedModel {
   std::vector<ExportFile> files;  // tokenizer.json and the like
 };
 
-// `path` is a Hugging Face folder or a .gguf file. Nothing is read but metadata. Throws a data_error.
+// `path` is a Hugging Face folder or a .gguf file. Only metadata is read. Throws a data_error.
 OpenedModel open_model(const std::filesystem::path& path);
 
 }  // namespace gradmill

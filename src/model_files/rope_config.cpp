@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary positions of a config.json.
+// Reads the rotary positions of a config.json.
 #include "files/strict_json.h"
 #include "model_files/family_configs.h"
 
@@ -63,13 +63,13 @@ RopeScaling read_scaling(const ConfigReader& reader, const TransformerSpec& spec
   return scaling;
 }
 
-// rope_theta may stand beside the scaling or in it.
+// rope_theta may be next to the scaling or inside it.
 float read_theta(const ConfigReader& outer, const ConfigReader* inner, std::string_view key, double fallback) {
   if (inner != nullptr && inner->has("rope_theta")) return inner->positive("rope_theta", fallback);
   return key.empty() ? static_cast<float>(fallback) : outer.positive(key, fallback);
 }
 
-// The object under a key; null where there is none.
+// The object under a key; null if there is none.
 const json* find_object(const ConfigReader& reader, std::string_view key) {
   if (!reader.has(key)) return nullptr;
   if (!reader.value(key).is_object()) throw reader.refusal(key, "an object");

@@ -29,7 +29,7 @@ int64_t TensorSource::rows_at_once(int64_t cols) {
 }
 
 void TensorSource::check_finite(const SourceTensor& tensor, int64_t first_row, const std::vector<float>& values) {
-  // Only NaN and infinities have all bits of the exponent; without a branch in it the loop runs at memory's speed.
+  // Only NaN and infinities have all exponent bits set. Without a branch the loop runs at the speed of memory.
   constexpr uint32_t kExponent = 0x7f800000u;
   uint32_t bad = 0;
   for (const float value : values)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorSource: a model's tensors under Hugging Face's names, wherever they come from and however they are stored.
+// TensorSource: a model's tensors under Hugging Face's names, whatever their origin and format.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,9 @@ struct SourceTensor {
   std::string name;
   std::vector<int64_t> dims;   // C order; empty: one value
   std::string type;            // as the file names it: "BF16", "Q4_K"
-  std::optional<DType> dtype;  // in which its values are written again bit for bit: fp32, bf16 or fp16
-  bool readable = true;        // false: no type of numbers that weights can have
-  bool swapped = false;        // lies as (out, in) where the family's files have (in, out), or the other way round
+  std::optional<DType> dtype;  // the type that holds its values exactly: fp32, bf16 or fp16
+  bool readable = true;        // false: its type cannot be that of weights
+  bool swapped = false;        // stored as (out, in) where the family's files have (in, out), or the reverse
   std::string file;            // for messages
 
   int64_t numel() const;
@@ -27,20 +27,20 @@ struct SourceTensor {
   int64_t rows() const { return cols() == 0 ? 0 : numel() / cols(); }
 };
 
-// One thread at a time.
+// Not thread-safe.
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
 
   virtual const std::vector<SourceTensor>& tensors() const = 0;
-  // Rows [begin, end) as fp32, of a readable tensor; leading dimensions count as rows. What was read takes no memory
-  // afterwards.
+  // Rows [begin, end) of a readable tensor as fp32; leading dimensions count as rows. What was read is not kept in
+  // memory.
   virtual void read_rows(size_t index, int64_t begin, int64_t end, float* out) const = 0;
 
-  // The index, or nothing.
+  // The index of the tensor, if there is one.
   std::optional<size_t> find(std::string_view name) const;
-  // Rows as read_rows gives them, a few MiB at a time, each value checked: one that is not finite is a data_error that
-  // names file, tensor and place.
+  // Passes on rows from read_rows, a few MiB at a time, after checking each value: if one is not finite, throws a
+  // data_error that names file, tensor and place.
   template <class Use>  // use(first row, number of rows, values)
   void visit_rows(size_t index, Use&& use) const {
     const SourceTensor& tensor = tensors()[index];
@@ -55,7 +55,7 @@ class TensorSource {
     }
   }
 
-  // As visit_rows does it, for who reads rows itself.
+  // The check that visit_rows does, for classes that read rows themselves.
   static void check_finite(const SourceTensor& tensor, int64_t first_row, const std::vector<float>& values);
 
  private:

@@ -11,9 +11,9 @@ namespace gradmill {
 namespace {
 
 constexpr std::array<std::string_view, 4> kPrefixes = {"transformer.", "model.", "bert.", "deberta."};
-constexpr std::string_view kFix = "check that config.json and the weights are of one model";
+constexpr std::string_view kFix = "check that config.json and the weights belong to the same model";
 
-// Every name under which files have had the tensor, the usual one first.
+// Every name that files use for the tensor, the usual one first.
 std::vector<std::string> spellings(const std::string& name) {
   std::vector<std::string> names = {name};
   std::string_view body = name;
@@ -23,7 +23,7 @@ std::vector<std::string> spellings(const std::string& name) {
     names.emplace_back(body);
     break;
   }
-  // A body without a head has no prefix, but the file of one with a head does.
+  // A model without a head has no prefix, but the file may be of a model with a head.
   if (names.size() == 1) {
     for (const std::string_view prefix : kPrefixes) names.push_back(std::string(prefix) + name);
   }
@@ -39,7 +39,7 @@ std::vector<std::string> spellings(const std::string& name) {
   return names;
 }
 
-// Constants that models recompute, and what is not a weight at all.
+// Constants that models recompute, and tensors that are not weights at all.
 bool is_buffer(std::string_view name) {
   return name.ends_with("position_ids") || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
          name.ends_with("rotary_emb.inv_freq") || name.ends_with("token_type_ids");
@@ -109,7 +109,7 @@ class Mapper {
 
   Error missing(const HfTensor& tensor, const ParamSpec& spec) const {
     const std::string file = source_.tensors().empty() ? "the model's file" : source_.tensors()[0].file;
-    return data_error(fmt::format("{}: no tensor {}, of shape {}", file, quote_for_message(tensor.name),
+    return data_error(fmt::format("{}: there is no tensor {} of shape {}", file, quote_for_message(tensor.name),
                                   shape_text(shape_of(tensor, spec, tensor.transposed))),
                       kFix);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two run folders side by side.
+// Compares two run folders.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace gradmill {
 
-// Differing settings, final and best metrics, curves as text. Throws a data error when a folder is not a run.
+// Settings that differ, final and best metrics, and curves, as text. Throws a data error if a folder is not a run.
 std::string compare_runs(const std::filesystem::path& a, const std::filesystem::path& b);
 
 }  // namespace gradmill

@@ -22,7 +22,7 @@ std::string simd_of(const std::string& flags) {
   return found.empty() ? "no AVX2: this binary needs it" : fmt::format("{}", fmt::join(found, ", "));
 }
 
-// The folder itself need not be there yet.
+// The folder itself need not exist yet.
 fs::path nearest_present(fs::path path) {
   std::error_code ignored;
   path = fs::absolute(path, ignored);

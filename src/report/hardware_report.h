@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine offers a run, and what is missing: for people, and for bug reports.
+// What this machine offers a run, and what is missing, for users and for bug reports.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,7 @@ struct HardwareReport {
 
 HardwareReport hardware_report(const std::filesystem::path& runs_folder);
 
-// What the matrix units of a GPU multiply, by its compute capability.
+// The types that the matrix units of a GPU multiply, by its compute capability.
 struct PrecisionSupport {
   bool fp16 = false, bf16 = false, tf32 = false, fp8 = false;
 };

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Exactly as many digits as bring the same bits back.
+// The fewest digits that read back to the same bits.
 std::string number(float value) { return fmt::format("{}", value); }
 
 std::string csv_cell(const std::string& text) {
@@ -76,9 +76,9 @@ LabelledSet read_unlabelled(const std::string& paths, const RunConfig& config) {
   options.require_labels = false;
   options.columns.label.clear();
   options.columns.group.clear();
-  // A label that is there is not looked at, whatever it is.
+  // A label column is ignored, whatever it holds.
   options.label_kind = LabelKind::words;
-  options.bad_records = BadRecordPolicy::error;  // a line for every record
+  options.bad_records = BadRecordPolicy::error;  // every record must get a line
   return read_labelled(list_sources(split_paths(paths)), options);
 }
 

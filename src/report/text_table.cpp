@@ -6,7 +6,7 @@
 namespace gradmill {
 namespace {
 
-// Characters, not bytes: UTF-8 goes on with bytes of the form 10xxxxxx.
+// Counts characters, not bytes: UTF-8 continuation bytes have the form 10xxxxxx.
 size_t width_of(std::string_view text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table that is Markdown and reads well in a terminal too.
+// A Markdown table that is also readable in a terminal.
 #pragma once
 
 #include <span>
@@ -8,7 +8,8 @@
 
 namespace gradmill {
 
-// The first row is the header, and every row has as many cells. The first column is left-aligned, the others right.
+// The first row is the header; all rows have the same number of cells. The first column is left-aligned, the others
+// right.
 std::string markdown_table(std::span<const std::vector<std::string>> rows);
 
 }  // namespace gradmill

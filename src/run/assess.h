@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How good a session's weights are at a task, whatever the task is.
+// Evaluates a session's weights on any task.
 #pragma once
 
 #include <functional>
@@ -17,15 +17,15 @@ namespace gradmill {
 
 struct Assessment {
   double loss = std::numeric_limits<double>::quiet_NaN();
-  double perplexity = std::numeric_limits<double>::quiet_NaN();  // where tokens are predicted
-  double metric = std::numeric_limits<double>::quiet_NaN();      // what the best checkpoint is chosen by
+  double perplexity = std::numeric_limits<double>::quiet_NaN();  // if tokens are predicted
+  double metric = std::numeric_limits<double>::quiet_NaN();      // the value that selects the best checkpoint
   std::vector<std::pair<std::string, double>> values;            // the task's metrics, by name
-  std::optional<Threshold> threshold;                            // where one was asked for
-  bool stopped = false;                                          // before the end: nothing else is known
+  std::optional<Threshold> threshold;                            // if one was asked for
+  bool stopped = false;  // stopped before the end; the other members are not set
 };
 
 struct AssessOptions {
-  std::string metric = "loss";     // as metric_name() has it
+  std::string metric = "loss";     // a result of metric_name()
   int64_t max_tokens = 0;          // as RunData::visit_validation
   std::string threshold = "none";  // as eval.threshold
   std::function<bool()> stop_requested = [] { return false; };
@@ -33,7 +33,7 @@ struct AssessOptions {
 
 Assessment assess(Session& session, const Task& task, RunData& data, const AssessOptions& options);
 
-// Evaluates batches for what that loads, plans and captures: the results are not looked at.
+// Evaluates batches only to load, plan and capture what this needs, and ignores the results.
 void evaluate_unseen(Session& session, const Task& task, const VisitBatches& batches,
                      const std::function<bool()>& stop_requested);
 

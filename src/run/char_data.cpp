@@ -23,11 +23,11 @@ CharData::CharData(const RunConfig& config, const RunDataOptions& options)
 
 std::string CharData::describe() const {
   const size_t train = tokens_.train.size(), validation = tokens_.validation.size();
-  return fmt::format("{} ({}): {} characters, {} distinct; {} to train on, {} to validate", name_, origin_,
+  return fmt::format("{} ({}): {} characters, {} distinct; {} for training, {} for validation", name_, origin_,
                      train + validation, tokenizer_.tokenizer->vocab_size(), train, validation);
 }
 
-// An epoch is as many steps as it takes to read as many tokens as there are.
+// An epoch is the number of steps that read as many tokens as the text has.
 int64_t CharData::steps_per_epoch() const {
   return std::max<int64_t>(1, std::ssize(tokens_.train) / (loading_.batch_size * loading_.context));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CharData: the characters of one text, in random windows.
+// CharData: random windows of the characters of one text.
 #pragma once
 
 #include "data/characters/loader.h"
@@ -10,7 +10,7 @@ namespace gradmill {
 
 class CharData final : public RunData {
  public:
-  // A vocabulary in the options is the one a model was trained with: other characters are an error.
+  // A vocabulary in the options is that of a trained model: other characters are then an error.
   explicit CharData(const RunConfig& config, const RunDataOptions& options = {});
 
   const TokenSplit& tokens() const { return tokens_; }
@@ -20,7 +20,7 @@ class CharData final : public RunData {
   std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const override;
   void visit_validation(int64_t max_tokens, const UseBatch& use) override;
   Task task() const override { return {}; }
-  // A line break, or whatever the text starts with.
+  // A line break, or the first character of the text.
   std::vector<TokenId> prompt() const override;
 
  private:

@@ -23,7 +23,7 @@ Conversation read_conversation(const std::string& messages) {
   }
 }
 
-// The template's own end, and the ends of turns that families use beside it.
+// The template's own end, and the other ends of turns that model families use.
 std::vector<TokenId> ends_of_turns(const Tokenizer& tokenizer, const ChatFormat& format) {
   std::vector<TokenId> ids;
   for (const std::string_view name :

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A conversation as what a model goes on from.
+// A conversation as a prompt for the model to continue.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@ struct ChatPrompt {
   std::vector<TokenId> stops;  // any of them ends the answer
 };
 
-// `messages` is JSON: [{"role": "user", "content": "..."}]. Throws a data_error where the tokenizer comes without a
-// chat template, and for messages that it refuses.
+// `messages` is JSON: [{"role": "user", "content": "..."}]. Throws a data_error if the tokenizer has no chat template,
+// or if the template refuses the messages.
 ChatPrompt chat_prompt(const RunTokenizer& tokenizer, const std::string& messages);
-// Messages of one turn; an empty `system` is left out.
+// The messages of a single turn; an empty `system` is left out.
 std::string one_turn(const std::string& system, const std::string& user);
 
 }  // namespace gradmill

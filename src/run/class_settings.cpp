@@ -18,7 +18,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
-// "name:2.5"; names may hold colons themselves.
+// Splits "name:2.5"; names may contain colons.
 std::pair<std::string, double> parse_weight(const std::string& entry) {
   const size_t colon = entry.rfind(':');
   double weight = 0;
@@ -35,7 +35,7 @@ TokenId token_of(const Tokenizer& tokenizer, std::span<const std::string_view> n
   for (const std::string_view name : names) {
     if (const std::optional<TokenId> id = tokenizer.id(name)) return *id;
   }
-  throw usage_error(fmt::format("{} needs a token {}, and the tokenizer has none", setting, names.front()),
+  throw usage_error(fmt::format("{} needs a token {}, which the tokenizer does not have", setting, names.front()),
                     fmt::format("use {}=0", setting));
 }
 
@@ -73,11 +73,11 @@ std::vector<float> class_weights(const std::string& setting, const LabelledSet& 
 
 void check_label_kind(const DataConfig& config, const LabelledSet& set) {
   if (config.kind() == TaskKind::classify && set.regression) {
-    throw data_error(fmt::format("the labels in '{}' are numbers that are not whole", set.columns.label),
+    throw data_error(fmt::format("the labels in '{}' are not whole numbers", set.columns.label),
                      "use data.task=regress, or another data.label_column");
   }
   if (config.kind() == TaskKind::classify && set.labels.size() < 2) {
-    throw data_error(fmt::format("the data has {} class only", set.labels.size()),
+    throw data_error(fmt::format("the data has only {} class", set.labels.size()),
                      "name all classes with data.labels, or use other data");
   }
   if (config.kind() == TaskKind::regress && !set.regression) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the settings of labelled data mean: lists of names, weights of classes, changes of wording.
+// Interprets the settings of labelled data: lists of names, weights of classes, augmentation.
 #pragma once
 
 #include <optional>
@@ -13,18 +13,19 @@
 
 namespace gradmill {
 
-// "a, b" as {"a", "b"}; blanks around names are no part of them, and names are not empty.
+// Splits "a, b" into {"a", "b"}. Blanks around names are removed, and names must not be empty.
 std::vector<std::string> split_names(const std::string& list);
-// As split_names; a path that exists as it stands is one entry.
+// Like split_names, but a text that is an existing path is a single entry.
 std::vector<std::string> split_paths(const std::string& list);
 
-// One for each class, or none. `setting` is data.class_weights; `examples` those to train on. Throws a usage_error.
+// One weight per class, or none. `setting` is data.class_weights, `examples` are those to train on. Throws a
+// usage_error.
 std::vector<float> class_weights(const std::string& setting, const LabelledSet& set, std::span<const int32_t> examples);
 
-// Throws a data_error where the labels are not what the task needs: classes, at least two of them, or numbers.
+// Throws a data_error if the labels are not what the task needs: at least two classes, or numbers.
 void check_label_kind(const DataConfig& config, const LabelledSet& set);
 
-// Nothing where no change is asked for. Throws a usage_error where the tokenizer lacks a token for one.
+// Nothing if no augmentation is set. Throws a usage_error if the tokenizer lacks a token that is needed.
 std::optional<Augmenter> make_augmenter(const RunConfig& config, const Tokenizer& tokenizer);
 
 }  // namespace gradmill

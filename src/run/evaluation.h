@@ -12,20 +12,20 @@ namespace gradmill {
 
 struct Evaluation {
   double loss_sum = 0;
-  int64_t tokens = 0;  // targets
-  int64_t bytes = 0;   // of the text they stand for, where that was counted
+  int64_t tokens = 0;  // number of targets
+  int64_t bytes = 0;   // of the targets' text, if it was counted
   bool stopped = false;
 
   double loss() const { return loss_sum / double(tokens); }
 };
 
-// Calls its argument for every batch, as RunData::visit_validation.
+// Calls its argument for every batch, like RunData::visit_validation.
 using VisitBatches = std::function<void(const RunData::UseBatch&)>;
 
-// Gives up after a batch where stop_requested says so. Throws a data_error where there is no target at all.
+// Ends early if stop_requested returns true after a batch. Throws a data_error if there is no target at all.
 Evaluation evaluate(
     Session& session, const VisitBatches& batches, const std::function<bool()>& stop_requested = [] { return false; });
-// On a run's validation data; max_tokens as there.
+// Evaluates a run's validation data; for max_tokens see RunData::visit_validation.
 Evaluation evaluate(
     Session& session, RunData& data, int64_t max_tokens,
     const std::function<bool()>& stop_requested = [] { return false; });

@@ -19,14 +19,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What is exported. A checkpoint's averages lie in its state file, so that stays open.
+// The model to export. The checkpoint stays open because its state file has the averages.
 struct Origin : OpenedModel {
   std::unique_ptr<Checkpoint> checkpoint;
   std::unique_ptr<Transformer> model;
   std::unique_ptr<LoadedRun> adapted;  // adapters beside their base
 };
 
-// A parameter is asked for in parts, and merged as a whole.
+// A parameter is merged as a whole and then fetched in parts.
 ParamSource::Fetch fetch_merged(LoadedRun& run) {
   struct Cache {
     ParamId id = kNoParam;
@@ -49,7 +49,7 @@ IfDamaged if_damaged(const ExportRequest& request) {
   return request.allow_older ? IfDamaged::use_older : IfDamaged::refuse;
 }
 
-// `folder` has the tokenizer's files, if they are not beside the adapters.
+// `folder` has the tokenizer's files if they are not with the adapters.
 Origin open_adapted(const ExportRequest& request, fs::path folder = {}) {
   Origin origin;
   origin.adapted = std::make_unique<LoadedRun>(request.from, LoadedRun::Precision::exact, if_damaged(request));
@@ -76,7 +76,7 @@ std::string export_adapters(const ExportRequest& request) {
   return fmt::format("adapters of {} in {}", model.hf->architecture, request.to.string());
 }
 
-// Averages, where a run keeps them, are what it is judged by.
+// If a run keeps averages, they are exported, because evaluations use them.
 Origin open_run(const ExportRequest& request) {
   auto checkpoint = std::make_unique<Checkpoint>(open_checkpoint(request.from, if_damaged(request)));
   if (checkpoint->contains(kAdapterFile)) return open_adapted(request, checkpoint->folder());
@@ -109,7 +109,7 @@ std::optional<DType> folder_dtype(const std::string& name) {
   if (name == "f32") return DType::fp32;
   if (name == "bf16") return DType::bf16;
   if (name == "f16") return DType::fp16;
-  throw usage_error(fmt::format("dtype '{}'", name), "for hf it is auto, f32, bf16 or f16");
+  throw usage_error(fmt::format("dtype '{}' is not supported for hf", name), "choose one of: auto, f32, bf16, f16");
 }
 
 GgmlType gguf_dtype(const std::string& name) {
@@ -117,7 +117,8 @@ GgmlType gguf_dtype(const std::string& name) {
   if (name == "f32") return GgmlType::f32;
   if (name == "bf16") return GgmlType::bf16;
   if (name == "q8_0") return GgmlType::q8_0;
-  throw usage_error(fmt::format("dtype '{}'", name), "for gguf it is auto (f16), f32, bf16, f16 or q8_0");
+  throw usage_error(fmt::format("dtype '{}' is not supported for gguf", name),
+                    "choose one of: auto (f16), f32, bf16, f16, q8_0");
 }
 
 }  // namespace
@@ -125,7 +126,7 @@ GgmlType gguf_dtype(const std::string& name) {
 std::string export_model_to(const ExportRequest& request) {
   if (request.format == "peft") return export_adapters(request);
   if (request.format != "hf" && request.format != "gguf") {
-    throw usage_error(fmt::format("format '{}'", request.format), "it is hf, gguf or peft");
+    throw usage_error(fmt::format("unknown format '{}'", request.format), "choose one of: hf, gguf, peft");
   }
   const bool gguf = request.format == "gguf";
   const GgmlType type = gguf ? gguf_dtype(request.dtype) : GgmlType::f16;

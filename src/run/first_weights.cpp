@@ -8,7 +8,7 @@
 namespace gradmill {
 namespace {
 
-// Quantised parameters are taken as a whole; what the files do not have keeps its first values.
+// Quantised parameters are collected as a whole. Parameters that the files do not have keep their initial values.
 class SessionFiller final : public WeightsFiller {
  public:
   SessionFiller(ExecContext& ctx, Weights& weights, uint64_t seed)
@@ -54,7 +54,7 @@ void load_base(const RunModel& model, const Transformer& network, Session& sessi
   });
 }
 
-// The values of the adapters' folder, which has all that trains.
+// Loads the values of the adapters' folder, which has all trained parameters.
 void load_adapters(const RunModel& model, const Transformer& network, Session& session) {
   const ParamTable& params = network.params();
   std::vector<float> values(static_cast<size_t>(params.flat_size()));

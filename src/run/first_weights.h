@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights that a model starts with: those of its files, and those of adapters.
+// Loads the weights that a model starts with: those of its files, and those of adapters.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace gradmill {
 
-// Random weights stay where the files have none: a new head. `note` is told which. `network` is the model's own, or one
-// with the same parameters.
+// Parameters that the files do not have, such as a new head, keep their random weights; `note` gets their names.
+// `network` is the model's own, or one with the same parameters.
 void load_first_weights(const RunModel& model, const Transformer& network, Session& session,
                         const std::function<void(const std::string&)>& note);
 

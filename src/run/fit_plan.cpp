@@ -14,13 +14,13 @@ namespace {
 
 constexpr double kGiB = double(size_t{1} << 30);
 
-// `set` and what saves more than it, in the order of `all`.
-std::vector<std::string> from_set(const std::string& set, std::vector<std::string> all) {
+// `set` and the values after it in `all`, which save more.
+std::vector<std::string> values_from(const std::string& set, std::vector<std::string> all) {
   all.erase(all.begin(), std::find(all.begin(), all.end(), set));
   return all;
 }
 
-// The micro-batch as it is set, then half of it, and so on.
+// The configured micro-batch, then half of it, and so on.
 std::vector<int64_t> micro_sizes(const RunConfig& config) {
   const int64_t batch = config.training.batch_size, micro = config.training.micro_batch_size;
   std::vector<int64_t> sizes = {micro > 0 ? std::min(micro, batch) : batch};
@@ -49,10 +49,11 @@ FitChoice choice(const RunConfig& from, const RunConfig& to, const Transformer& 
 
 }  // namespace
 
-std::vector<FitChoice> fit_choices(const RunConfig& config, const std::function<CheckedData(const RunConfig&)>& look,
+std::vector<FitChoice> fit_choices(const RunConfig& config,
+                                   const std::function<CheckedData(const RunConfig&)>& check_data,
                                    const std::function<bool(const std::string&)>& may_change) {
   const auto ways = [&](const std::string& key, const std::string& set, const std::vector<std::string>& all) {
-    return may_change(key) ? from_set(set, all) : std::vector<std::string>{set};
+    return may_change(key) ? values_from(set, all) : std::vector<std::string>{set};
   };
   const std::vector<std::string> formats = config.adapter.on()
                                                ? ways("model.load_in", config.model.load_in, {"bf16", "int8", "nf4"})
@@ -65,7 +66,7 @@ std::vector<FitChoice> fit_choices(const RunConfig& config, const std::function<
   for (const int64_t size : micro) {
     RunConfig changed = config;
     if (size != micro.front()) changed.training.micro_batch_size = size;
-    const CheckedData data = look(changed);
+    const CheckedData data = check_data(changed);
     for (size_t narrowing = 0; narrowing < formats.size(); ++narrowing) {
       changed.model.load_in = formats[narrowing];
       const RunModel model = open_run_model(changed, data.task, data.vocab);

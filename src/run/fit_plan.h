@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a run fits into less memory: its plan with every way to save some, and of those that fit the fastest on paper.
+// Fits a run into less memory: plans it in every way that saves memory, and picks the fastest on paper that fits.
 #pragma once
 
 #include <functional>
@@ -12,23 +12,24 @@
 namespace gradmill {
 
 struct FitChoice {
-  std::string settings;     // to add to the command; empty: the run as it is
-  size_t bytes = 0;         // of the whole run, as MemoryPlan::total_bytes
-  double step_seconds = 0;  // of a whole step, by its roofline
-  int narrowing = 0;        // of frozen weights: results change, so it is the last thing to try
+  std::string settings;     // settings to add to the command; empty: the run as it is
+  size_t bytes = 0;         // for the whole run, as MemoryPlan::total_bytes
+  double step_seconds = 0;  // roofline time of a whole step
+  int narrowing = 0;        // how far frozen weights are quantised; this changes results, so it is tried last
 };
 
-// Smaller micro-batches, activations computed again, and narrower frozen weights where there are adapters, in every
-// combination of settings that may be changed. `look` gives the data's sizes for a config, as check_run_data does. The
-// first is the run as it is.
+// Combines smaller micro-batches, recomputed activations and, with adapters, narrower frozen weights, for all settings
+// that may be changed. `check_data` returns the data's sizes for a config, like check_run_data. The first choice is the
+// run as it is.
 std::vector<FitChoice> fit_choices(
-    const RunConfig& config, const std::function<CheckedData(const RunConfig&)>& look,
+    const RunConfig& config, const std::function<CheckedData(const RunConfig&)>& check_data,
     const std::function<bool(const std::string&)>& may_change = [](const std::string&) { return true; });
 
-// The fastest of those that narrow least. Null when none fits. Of equally fast ones the first, which changes least.
+// The fastest choice among those that quantise least, or null if none fits. Among equally fast choices it is the first,
+// which changes least.
 const FitChoice* fastest_fit(std::span<const FitChoice> choices, size_t memory_bytes);
 
-// A line for each size, in GiB.
+// One line per size, in GiB.
 std::string describe_fits(std::span<const FitChoice> choices, std::span<const double> sizes);
 
 }  // namespace gradmill

@@ -9,7 +9,7 @@
 namespace gradmill {
 namespace {
 
-// Templates may show the date. With the real one, the same data would be other tokens tomorrow.
+// Templates may contain the date. The real date would give other tokens for the same data tomorrow.
 std::tm fixed_date() {
   std::tm date = {};
   date.tm_year = 2025 - 1900;
@@ -47,8 +47,8 @@ RecordEncoding instruction_encoding(const RunTokenizer& tokenizer, int64_t max_l
 void check_instruction_files(std::span<const SourceFile> files) {
   for (const SourceFile& file : files) {
     if (file.format != RecordFormat::text) continue;
-    throw data_error(fmt::format("'{}' is a text, and instructions are records", file.path.string()),
-                     "use .jsonl, .csv or .tsv, or the task 'text'");
+    throw data_error(fmt::format("'{}' is plain text, but instructions are records", file.path.string()),
+                     "use .jsonl, .csv or .tsv files, or the task 'text'");
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions as documents of tokens, of which some are learned.
+// Encodes instruction records as documents of tokens, some of which are learned.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@
 
 namespace gradmill {
 
-// What was noticed about examples, by any thread.
+// Counts what was noticed about examples. Any thread may add to it.
 class InstructionLog {
  public:
   void add(const InstructionCounts& counts) {
     const std::lock_guard lock(mutex_);
     counts_.merge(counts);
   }
-  // As InstructionCounts::summary.
+  // The text of InstructionCounts::summary.
   std::string summary() const {
     const std::lock_guard lock(mutex_);
     return counts_.summary();
@@ -31,11 +31,11 @@ class InstructionLog {
   InstructionCounts counts_;
 };
 
-// Records in any of the usual shapes (InstructionEncoder), cut to max_length tokens. The log is shared with the
-// encoding's copies. Throws a data_error for a chat template that cannot be used.
+// Encodes records in any of the usual shapes (InstructionEncoder), cut to max_length tokens. Copies of the encoding
+// share the log. Throws a data_error if the chat template cannot be used.
 RecordEncoding instruction_encoding(const RunTokenizer& tokenizer, int64_t max_length,
                                     std::shared_ptr<InstructionLog> log);
-// Throws a data_error for a file of plain text.
+// Throws a data_error if a file is plain text.
 void check_instruction_files(std::span<const SourceFile> files);
 
 }  // namespace gradmill

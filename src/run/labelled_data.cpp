@@ -54,7 +54,7 @@ int64_t usual_tokens(std::span<const int64_t> lengths, int64_t seqs) {
   }
   const double count = double(std::max<size_t>(1, lengths.size())), mean = sum / count;
   const double deviation = std::sqrt(std::max(0.0, squares / count - mean * mean));
-  // Three standard deviations of a sum: the rare batch above is computed in two parts.
+  // Three standard deviations of the sum. The rare batches above this are computed in two parts.
   return static_cast<int64_t>(std::ceil(mean * double(seqs) + 3 * deviation * std::sqrt(double(seqs))));
 }
 
@@ -112,7 +112,7 @@ void LabelledData::read(const RunConfig& config, const RunDataOptions& options) 
   validation_encoded_ =
       std::make_unique<EncodedSet>(*validation_read_, tokenizer, tokenizer.sequence_template(), encoding);
   if (validation_read_->pairs != set_.pairs) {
-    throw data_error("of the training and the validation data one has pairs and the other single texts",
+    throw data_error("the training data and the validation data differ: one has pairs, the other single texts",
                      "name the columns with data.first_column and data.second_column");
   }
 }
@@ -165,7 +165,7 @@ std::string LabelledData::describe() const {
   for (const std::string& name : set_.labels.names()) classes += (classes.empty() ? "" : ", ") + name;
   constexpr size_t kMostShown = 60;
   if (classes.size() > kMostShown) classes = fmt::format("{} classes", set_.labels.size());
-  return fmt::format("{}: {} {} to train on, {} to validate; {}; {:.1f} tokens on average, {} at most", name_,
+  return fmt::format("{}: {} {} for training, {} for validation; {}; {:.1f} tokens on average, {} at most", name_,
                      training_->num_examples(), set_.pairs ? "pairs" : "texts", validation_->num_examples(),
                      set_.regression ? "numbers" : classes, double(total_tokens_) / double(training_->num_examples()),
                      longest_);

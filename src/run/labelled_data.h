@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LabelledData: texts or pairs of them with classes or numbers, in unpadded batches.
+// LabelledData: texts or pairs of texts with classes or numbers, in unpadded batches.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,13 @@ namespace gradmill {
 
 class LabelledData final : public RunData {
  public:
-  // Reads and encodes everything: the sets are kept in memory.
+  // Reads and encodes everything; the sets are kept in memory.
   explicit LabelledData(const RunConfig& config, const RunDataOptions& options = {});
 
   std::string describe() const override;
   int64_t steps_per_epoch() const override { return training_->steps_per_epoch(); }
   std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const override;
-  // Always all of it.
+  // Always visits all of it.
   void visit_validation(int64_t max_tokens, const UseBatch& use) override;
   std::vector<TokenId> prompt() const override { return {}; }
   Task task() const override;
@@ -35,7 +35,7 @@ class LabelledData final : public RunData {
   int num_threads_;
   int64_t context_;
   LabelledSet set_;
-  std::optional<LabelledSet> validation_read_;  // of its own files
+  std::optional<LabelledSet> validation_read_;  // if it has files of its own
   std::unique_ptr<EncodedSet> encoded_, validation_encoded_;
   std::vector<float> class_weights_;
   std::vector<int32_t> validation_examples_;
@@ -43,9 +43,9 @@ class LabelledData final : public RunData {
   int64_t total_tokens_ = 0, longest_ = 0;
 };
 
-// How settings say that labelled files are read.
+// The options for reading labelled files, from the settings.
 LabelledOptions labelled_options(const DataConfig& config);
-// Tokens that nearly every choice of `seqs` sequences fits into, if they are of these lengths.
+// The number of tokens into which nearly every choice of `seqs` sequences of these lengths fits.
 int64_t usual_tokens(std::span<const int64_t> lengths, int64_t seqs);
 
 }  // namespace gradmill

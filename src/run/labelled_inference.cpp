@@ -11,10 +11,10 @@
 namespace gradmill {
 namespace {
 
-// Short texts fill a GPU only together, and long ones must not take all its memory.
+// Many short texts are needed to fill a GPU, but long ones must not take all of its memory.
 constexpr int64_t kMostTokens = 16384, kMostSeqs = 128;
 
-// Whatever the batches were, in the order that was asked for.
+// Puts the answers into the order that was asked for, whatever the batches were.
 TaskAnswers in_order(TaskAnswers answers, const std::vector<int32_t>& examples) {
   std::map<int32_t, size_t> place;
   for (size_t i = 0; i < answers.size(); ++i) place[answers.examples[i]] = i;
@@ -41,10 +41,11 @@ Truncation truncation(const RunConfig& config) {
   return {.max_length = config.model.context, .strategy = strategy};
 }
 
-EncodedSet encode_set(const LabelledSet& set, const RunTokenizer& tokenizer, const RunConfig& config) {
-  const Tokenizer& words = *tokenizer.tokenizer;
+EncodedSet encode_set(const LabelledSet& set, const RunTokenizer& run_tokenizer, const RunConfig& config) {
+  const Tokenizer& tokenizer = *run_tokenizer.tokenizer;
   const int threads = std::max(1, num_loader_threads(config.data));
-  return EncodedSet(set, words, words.sequence_template(), {.truncation = truncation(config), .num_threads = threads});
+  return EncodedSet(set, tokenizer, tokenizer.sequence_template(),
+                    {.truncation = truncation(config), .num_threads = threads});
 }
 
 std::vector<int32_t> all_examples(const EncodedSet& set) {
@@ -62,7 +63,7 @@ BatchShape inference_shape(int64_t context) {
 TaskAnswers answer_examples(Session& session, const Task& task, const EncodedSet& set, std::vector<int32_t> examples,
                             const std::function<bool()>& stop_requested) {
   const SessionOptions& sizes = session.options();
-  // In the order of lengths, batches take few rows that nobody needs.
+  // Sorted by length, batches waste few rows.
   const LabelledBatches batches(set, examples,
                                 {.training = false,
                                  .order = ExampleOrder::grouped,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trained classifier or regressor over labelled or unlabelled examples.
+// Applies a trained classifier or regressor to labelled or unlabelled examples.
 #pragma once
 
 #include <vector>
@@ -12,15 +12,15 @@
 
 namespace gradmill {
 
-// How the settings cut sequences.
+// How sequences are cut, from the settings.
 Truncation truncation(const RunConfig& config);
-// As a run with these settings reads the set. All of them must outlive it.
-EncodedSet encode_set(const LabelledSet& set, const RunTokenizer& tokenizer, const RunConfig& config);
+// Encodes the set as a run with these settings does. All arguments must outlive the result.
+EncodedSet encode_set(const LabelledSet& set, const RunTokenizer& run_tokenizer, const RunConfig& config);
 std::vector<int32_t> all_examples(const EncodedSet& set);
 
-// The batches of a session that only answers, with sequences of up to `context` tokens.
+// The batch shape of a session that only predicts, with sequences of up to `context` tokens.
 BatchShape inference_shape(int64_t context);
-// The answers come in the order of `examples`. The session has the shape above.
+// Returns the answers in the order of `examples`. The session must have the shape above.
 TaskAnswers answer_examples(
     Session& session, const Task& task, const EncodedSet& set, std::vector<int32_t> examples,
     const std::function<bool()>& stop_requested = [] { return false; });

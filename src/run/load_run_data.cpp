@@ -13,7 +13,7 @@ namespace gradmill {
 
 namespace {
 
-// With the classes of model.path, where nobody has read them yet.
+// Adds the classes of model.path, unless the caller has read them already.
 std::unique_ptr<LabelledData> load_labelled(const RunConfig& config, RunDataOptions options) {
   std::optional<LabelMap> labels;
   const bool wanted = config.data.kind() == TaskKind::classify && !config.model.path.empty();

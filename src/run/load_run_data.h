@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening the data that the settings name, whatever kind it is.
+// Opens the data that the settings name, of any kind.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,12 @@
 
 namespace gradmill {
 
-// Characters of data.dataset, or tokens of data.path: from shards, which are made where they are not in the cache, or
-// streamed. Throws what the parts throw.
+// Characters of data.dataset, or tokens of data.path. Tokens come from shards, which are made if they are not in the
+// cache, or are streamed. Throws what the parts throw.
 std::unique_ptr<RunData> load_run_data(const RunConfig& config, const RunDataOptions& options = {});
 
-// What a plan needs to know, after a look whether the data is there. Nothing is written, and only labelled data
-// tokenised.
+// What a plan needs to know about the data. Also checks that the data exists. Writes nothing, and tokenises only
+// labelled data.
 struct CheckedData {
   int64_t vocab = 0;
   Task task = {};

@@ -33,7 +33,7 @@ RunTokenizer read_tokenizer(const Checkpoint& checkpoint, const TrainState& stat
   return open_run_tokenizer(config.data.tokenizer == "byte" ? "byte" : checkpoint.folder().string());
 }
 
-// A model that no run of ours made: what its files say, with rows that are not too long for a first try.
+// The config for another program's model: what its files say, with rows of moderate length.
 RunConfig config_of_model(const std::filesystem::path& path) {
   constexpr int64_t kRows = 2048, kLabelledRows = 512;
   RunConfig config;
@@ -52,26 +52,27 @@ Task task_of_model(const RunConfig& config) {
   return task_of_labels(open_model_config(config.model.path).labels);
 }
 
-// For exports: nothing is rounded.
+// For exports: no value is rounded.
 void make_exact(RunConfig& config) {
   config.model.load_in = "bf16";
   config.machine.device = "cpu";
   config.machine.dtype = "fp32";
 }
 
-// The base that adapters name: a path as it stands, or as seen from their folder.
+// The base that adapters name: a path as given, or relative to the adapters' folder.
 std::filesystem::path base_of(const std::filesystem::path& folder, const AdapterConfig& adapter) {
   std::error_code ignored;
   for (const std::filesystem::path& path : {std::filesystem::path(adapter.base_model), folder / adapter.base_model}) {
     if (!adapter.base_model.empty() && is_model_path(path)) return path;
   }
   throw data_error(
-      fmt::format("the adapters in '{}' belong to '{}', which is no model folder here", folder.string(),
+      fmt::format("the adapters in '{}' belong to '{}', which is not a model folder on this machine", folder.string(),
                   adapter.base_model),
-      fmt::format("put the base's folder into {} as base_model_name_or_path", (folder / kAdapterConfigFile).string()));
+      fmt::format("set base_model_name_or_path in {} to the base's folder", (folder / kAdapterConfigFile).string()));
 }
 
-// Adapters keep the head they were trained with: its rows are the labels, whose names only the base may know.
+// Adapters are stored with the head they were trained with. Its rows are the labels; only the base may know their
+// names.
 std::vector<std::string> labels_of_adapters(const std::filesystem::path& folder, std::vector<std::string> of_base) {
   const SafeTensors file(folder / kAdapterFile);
   for (const std::string& name : file.names()) {
@@ -82,8 +83,8 @@ std::vector<std::string> labels_of_adapters(const std::filesystem::path& folder,
     for (int64_t i = 0; i < rows; ++i) labels.push_back(fmt::format("LABEL_{}", i));
     return labels;
   }
-  throw data_error(fmt::format("{} has no head for its labels", (folder / kAdapterFile).string()),
-                   "train with modules_to_save naming the classifier");
+  throw data_error(fmt::format("{} has no classifier head", (folder / kAdapterFile).string()),
+                   "train the adapters with modules_to_save naming the classifier");
 }
 
 bool has_tokenizer(const std::filesystem::path& folder) {
@@ -102,11 +103,10 @@ Checkpoint open_checkpoint(const std::filesystem::path& path, IfDamaged if_damag
   if (point.step) return store.open(*point.step);
   std::vector<std::string> damaged;
   std::optional<Checkpoint> newest = store.newest(&damaged);
-  if (!newest)
-    throw data_error(fmt::format("'{}' has no checkpoint that can be read", path.string()), "train the run again");
+  if (!newest) throw data_error(fmt::format("'{}' has no readable checkpoint", path.string()), "train the run again");
   if (!damaged.empty() && if_damaged == IfDamaged::refuse) {
     throw data_error(damaged.front(),
-                     fmt::format("--allow-older takes {}, the newest that is whole", newest->folder().string()));
+                     fmt::format("--allow-older uses {}, the newest intact one", newest->folder().string()));
   }
   for (const std::string& reason : damaged) std::fprintf(stderr, "gradmill: %s\n", reason.c_str());
   if (!damaged.empty()) std::fprintf(stderr, "gradmill: using step %lld\n", static_cast<long long>(newest->step()));
@@ -126,7 +126,7 @@ LoadedRun::LoadedRun(const std::filesystem::path& path, Precision precision, IfD
   }
 }
 
-// Nothing trains here, so nothing is dropped, and weights need no masters, in whatever type they are computed with.
+// Nothing is trained here, so there is no dropout, and weights of any compute type need no masters.
 void LoadedRun::make_session(Precision precision) {
   AdapterPlan plan = run_model_.network->params().plan();
   plan.dropout = 0;
@@ -187,7 +187,7 @@ Evaluation LoadedRun::evaluate_batches(const VisitBatches& batches) {
       return use(batch);
     });
   });
-  result.bytes = task_.predicts_hidden_tokens() ? 0 : bytes;  // hidden tokens do not stand for the text
+  result.bytes = task_.predicts_hidden_tokens() ? 0 : bytes;  // the hidden tokens are only a part of the text
   return result;
 }
 
@@ -220,7 +220,7 @@ Evaluation LoadedRun::evaluate_text(const std::string& dataset) {
   if (!task_.predicts_hidden_tokens())
     return evaluate_batches([&](const RunData::UseBatch& use) { data.visit(0, use); });
   const MaskRule rule = mask_rule(config_, tokenizer_);
-  return evaluate_batches([&](const RunData::UseBatch& use) { data.visit(0, hiding(rule, use)); });
+  return evaluate_batches([&](const RunData::UseBatch& use) { data.visit(0, hiding_tokens(rule, use)); });
 }
 
 }  // namespace gradmill

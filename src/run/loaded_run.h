@@ -15,18 +15,18 @@
 
 namespace gradmill {
 
-// What to do where the newest checkpoint of a run folder is damaged: refuse the run, or say it on stderr and use the
-// newest one that is whole.
+// What to do if the newest checkpoint of a run folder is damaged: refuse the run, or warn on stderr and use the newest
+// intact one.
 enum class IfDamaged : uint8_t { refuse, use_older };
 
-// A run folder's best checkpoint, or its newest where no evaluation chose one; or the checkpoint that `path` names.
+// A run folder's best checkpoint, or its newest if no evaluation chose a best; or the checkpoint that `path` names.
 Checkpoint open_checkpoint(const std::filesystem::path& path, IfDamaged if_damaged = IfDamaged::refuse);
 
 class LoadedRun {
  public:
-  // A run folder (its best checkpoint, or the newest where no evaluation chose one), one checkpoint, or a model that
-  // comes from elsewhere: a Hugging Face folder, a .gguf file, or a PEFT folder whose base is where it says.
-  // `exact` computes on the CPU, in fp32, beside an unquantised base: for exports.
+  // Opens a run folder (its best checkpoint, or the newest if no evaluation chose a best), a checkpoint, or another
+  // program's model: a Hugging Face folder, a .gguf file, or a PEFT folder whose base is where it says. `exact` is for
+  // exports: it computes on the CPU, in fp32, with an unquantised base.
   enum class Precision : uint8_t { as_trained, exact };
   explicit LoadedRun(const std::filesystem::path& path, Precision precision = Precision::as_trained,
                      IfDamaged if_damaged = IfDamaged::refuse);
@@ -34,23 +34,23 @@ class LoadedRun {
       : LoadedRun(path, Precision::as_trained, if_damaged) {}
 
   int64_t step() const { return state_.step; }
-  // As the checkpoint keeps it, wherever the one is that the run was started with.
+  // The checkpoint's copy, wherever the tokenizer is that the run was started with.
   const RunTokenizer& tokenizer() const { return tokenizer_; }
-  // What ends a text, if anything does.
+  // The token that ends a text, if there is one.
   std::optional<TokenId> end_of_text() const { return gradmill::end_of_text(tokenizer_, config_.data); }
   Session& session() { return *session_; }
   const Task& task() const { return task_; }
   const RunConfig& config() const { return config_; }
-  // Of two classes, where the run tuned one.
+  // For two classes, if the run tuned one.
   std::optional<double> threshold() const { return state_.threshold; }
 
-  // Of a classifier or regressor: about the run's validation data, or a set of the same columns.
+  // For a classifier or regressor: answers for the run's validation data, or for a set with the same columns.
   TaskAnswers answer_validation();
   TaskAnswers answer_set(const LabelledSet& set);
 
-  // Of a language model: on the data the run was trained on. Bytes are counted.
+  // For a language model: evaluates the run's validation data. Bytes are counted.
   Evaluation evaluate_validation();
-  // On all of other data: a text by name or path, or, after training on tokens, what data.path takes.
+  // Evaluates all of other data: a text by name or path, or, after training on tokens, whatever data.path accepts.
   Evaluation evaluate_text(const std::string& dataset);
 
   const Transformer& model() const { return *model_; }

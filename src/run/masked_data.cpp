@@ -7,30 +7,31 @@
 namespace gradmill {
 namespace {
 
-constexpr float kMasked = 0.8f, kReplaced = 0.9f;  // the latter beyond the former; the rest stays
+constexpr float kMasked = 0.8f,
+                kReplaced = 0.9f;  // draws below the first are masked, below the second replaced; the rest stays
 
 }  // namespace
 
-MaskRule mask_rule(const RunConfig& config, const RunTokenizer& tokenizer) {
-  const Tokenizer& words = *tokenizer.tokenizer;
+MaskRule mask_rule(const RunConfig& config, const RunTokenizer& run_tokenizer) {
+  const Tokenizer& tokenizer = *run_tokenizer.tokenizer;
   MaskRule rule{.probability = config.data.mask_probability,
                 .seed = static_cast<uint64_t>(config.training.seed),
-                .vocab = words.vocab_size()};
+                .vocab = tokenizer.vocab_size()};
   rule.kept.resize(static_cast<size_t>(rule.vocab), false);
   for (const char* name : {"[CLS]", "[SEP]", "[PAD]", "[UNK]", "<s>", "</s>", "<pad>", "<unk>"}) {
-    if (const std::optional<TokenId> id = words.id(name)) rule.kept[static_cast<size_t>(*id)] = true;
+    if (const std::optional<TokenId> id = tokenizer.id(name)) rule.kept[static_cast<size_t>(*id)] = true;
   }
-  for (const SequenceTemplate::Piece& piece : words.sequence_template().single()) {
+  for (const SequenceTemplate::Piece& piece : tokenizer.sequence_template().single()) {
     if (piece.kind == SequenceTemplate::Piece::Kind::token) rule.kept[static_cast<size_t>(piece.id)] = true;
   }
   for (const char* name : {"[MASK]", "<mask>"}) {
-    const std::optional<TokenId> id = words.id(name);
+    const std::optional<TokenId> id = tokenizer.id(name);
     if (!id) continue;
     rule.mask = *id;
     rule.kept[static_cast<size_t>(*id)] = true;
     return rule;
   }
-  throw usage_error("data.task=mask, and the tokenizer has no token [MASK] or <mask>",
+  throw usage_error("data.task=mask needs a token [MASK] or <mask>, which the tokenizer does not have",
                     "use the tokenizer of an encoder");
 }
 
@@ -55,7 +56,7 @@ void hide_tokens(const MaskRule& rule, MaskUse use, int64_t step, MicroBatch& ba
   }
 }
 
-RunData::UseBatch hiding(const MaskRule& rule, const RunData::UseBatch& use) {
+RunData::UseBatch hiding_tokens(const MaskRule& rule, const RunData::UseBatch& use) {
   return [&rule, &use, index = int64_t{0}](const MicroBatch& batch) mutable {
     MicroBatch hidden = batch;
     hide_tokens(rule, MaskUse::validation, index++, hidden);
@@ -70,7 +71,7 @@ MaskedData::MaskedData(const RunConfig& config, std::unique_ptr<TextData> text)
 }
 
 std::string MaskedData::describe() const {
-  return fmt::format("{}, {:g}% of the tokens asked for", text_->describe(), 100 * rule_.probability);
+  return fmt::format("{}, {:g}% of the tokens to predict", text_->describe(), 100 * rule_.probability);
 }
 
 std::unique_ptr<BatchSource> MaskedData::open(const DataPosition& from, const CrewNote& note) const {
@@ -79,7 +80,7 @@ std::unique_ptr<BatchSource> MaskedData::open(const DataPosition& from, const Cr
 }
 
 void MaskedData::visit_validation(int64_t max_tokens, const UseBatch& use) {
-  text_->visit_validation(max_tokens, hiding(rule_, use));
+  text_->visit_validation(max_tokens, hiding_tokens(rule_, use));
 }
 
 }  // namespace gradmill

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaskedData: texts of which an encoder learns hidden tokens. Of the tokens of a batch a share is chosen: four fifths
-// of those become the mask token, a tenth another token, a tenth stay; all of them are to be told. What is chosen is a
-// function of seed, step and place, so that no step hides what another did, and a resumed run hides the same.
+// MaskedData: texts in which an encoder learns to predict hidden tokens. A fraction of the tokens of a batch is chosen
+// as targets: four fifths of them become the mask token, a tenth another token, and a tenth stay as they are. The
+// choice depends on seed, step and position alone, so that every step hides other tokens, and a resumed run hides the
+// same.
 #pragma once
 
 #include "run/run_data.h"
@@ -13,18 +14,18 @@ struct MaskRule {
   uint64_t seed = 0;
   TokenId mask = 0;
   int64_t vocab = 0;
-  std::vector<bool> kept;  // by id: tokens that belong to no text, and are never hidden
+  std::vector<bool> kept;  // by id: special tokens, which are never hidden
 };
 
-// Throws a usage_error where the tokenizer has no mask token.
-MaskRule mask_rule(const RunConfig& config, const RunTokenizer& tokenizer);
+// Throws a usage_error if the tokenizer has no mask token.
+MaskRule mask_rule(const RunConfig& config, const RunTokenizer& run_tokenizer);
 
-// Which draw of the same places this is.
+// Separates the random choices for training and validation.
 enum class MaskUse : uint32_t { train = 0, validation = 1 };
-// Tokens and targets of a batch of running text.
+// Hides tokens of a batch of running text and sets its targets.
 void hide_tokens(const MaskRule& rule, MaskUse use, int64_t step, MicroBatch& batch);
-// Batches to validate on: the same tokens are hidden every time.
-RunData::UseBatch hiding(const MaskRule& rule, const RunData::UseBatch& use);
+// For validation batches: hides the same tokens every time.
+RunData::UseBatch hiding_tokens(const MaskRule& rule, const RunData::UseBatch& use);
 
 class MaskedData final : public RunData {
  public:

@@ -20,26 +20,27 @@ void visit_tensors(const Transformer& model, HfFamily family, ParamId id, const 
   }
 }
 
-// The same for all parameters that have a master.
+// Does the same for all parameters that have a master.
 template <class Visit>
 void visit_tensors(const Transformer& model, HfFamily family, const TensorView& masters, Visit&& visit) {
   for (ParamId id = 0; id < model.params().size(); ++id) {
     const TensorView whole = model.params().view(id, masters);
-    if (whole.defined()) visit_tensors(model, family, id, whole, visit);  // else frozen: the base's own files have it
+    if (whole.defined())
+      visit_tensors(model, family, id, whole, visit);  // otherwise it is frozen, and the base's files have it
   }
 }
 
-// The weights that a checkpoint holds, into masters.
-void load_masters(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described,
+// Loads the weights of a checkpoint into masters.
+void load_masters(const Checkpoint& checkpoint, const Transformer& model, const RunModel& run_model,
                   const TensorView& masters) {
-  if (described.adapters) {
-    load_adapter_tensors(checkpoint.tensors(kAdapterFile), described.family, model, masters);
+  if (run_model.adapters) {
+    load_adapter_tensors(checkpoint.tensors(kAdapterFile), run_model.family, model, masters);
   } else {
-    load_model_tensors(checkpoint.tensors(kModelFile), model, described.family, masters);
+    load_model_tensors(checkpoint.tensors(kModelFile), model, run_model.family, masters);
   }
 }
 
-// Parameter by parameter, into a session that has no masters: of `trained`, the model with which the run had them.
+// Loads a session without masters, parameter by parameter. `trained` is the model of the run, which had masters.
 void load_frozen(const Checkpoint& checkpoint, const Transformer& trained, HfFamily family, Session& session) {
   const TensorView averages = find_averages(checkpoint, trained);
   session.write_weights([&](ExecContext& ctx, Weights& weights) {
@@ -109,7 +110,7 @@ nlohmann::json bert_config(const TransformerSpec& spec) {
           {"attention_probs_dropout_prob", 0.0}};
 }
 
-// The class that transformers has for a head of labels.
+// The class of transformers for a head with labels.
 std::string classifier_of(const std::string& architecture) {
   for (const char* const end : {"LMHeadModel", "ForCausalLM", "Model"}) {
     if (architecture.ends_with(end)) {
@@ -151,25 +152,25 @@ void load_model_tensors(const SafeTensors& file, const Transformer& model, HfFam
   });
 }
 
-CheckpointFile weights_file(const RunModel& described, const Transformer& model, const TensorView& masters) {
-  if (described.adapters) return {kAdapterFile, adapter_tensors(described.family, model, masters)};
-  return {kModelFile, model_tensors(model, described.family, masters)};
+CheckpointFile weights_file(const RunModel& run_model, const Transformer& model, const TensorView& masters) {
+  if (run_model.adapters) return {kAdapterFile, adapter_tensors(run_model.family, model, masters)};
+  return {kModelFile, model_tensors(model, run_model.family, masters)};
 }
 
-std::string adapter_json(const RunModel& described) {
-  return adapter_config_json(described.adapters->config, described.family == HfFamily::gpt2);
+std::string adapter_json(const RunModel& run_model) {
+  return adapter_config_json(run_model.adapters->config, run_model.family == HfFamily::gpt2);
 }
 
-void check_same_base(const TrainState& saved, const RunModel& described) {
-  if (saved.base_hash == described.base_hash()) return;
-  throw data_error("these adapters were trained beside other weights than those that model.path has now",
-                   "name the folder or file that the run was started with as model.path");
+void check_same_base(const TrainState& saved, const RunModel& run_model) {
+  if (saved.base_hash == run_model.base_hash()) return;
+  throw data_error("these adapters were trained with other base weights than those that model.path has now",
+                   "set model.path to the folder or file that the run was started with");
 }
 
-void load_session(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described, Session& session,
+void load_session(const Checkpoint& checkpoint, const Transformer& model, const RunModel& run_model, Session& session,
                   const Session::Progress& progress) {
   const Session::HostState state = session.host_state(false);
-  load_masters(checkpoint, model, described, state.masters);
+  load_masters(checkpoint, model, run_model, state.masters);
   const SafeTensors& file = checkpoint.tensors(kStateFile);
   for (const Session::StateTensor& tensor : state.optimizer) {
     if (tensor.name == Session::kAverageName && !file.contains(tensor.name)) {
@@ -186,29 +187,29 @@ TensorView find_averages(const Checkpoint& checkpoint, const Transformer& traine
   if (!state.contains(Session::kAverageName)) return {};
   const TensorView averages = state.at(Session::kAverageName);
   if (averages.dtype != DType::fp32 || averages.numel() != trained.params().flat_size()) {
-    throw data_error(fmt::format("{}: {} is not of this model's size", (checkpoint.folder() / kStateFile).string(),
-                                 Session::kAverageName),
+    throw data_error(fmt::format("{}: the size of {} does not match the model",
+                                 (checkpoint.folder() / kStateFile).string(), Session::kAverageName),
                      "choose another checkpoint");
   }
   return averages;
 }
 
-void load_inference(const Checkpoint& checkpoint, const Transformer& model, const RunModel& described,
+void load_inference(const Checkpoint& checkpoint, const Transformer& model, const RunModel& run_model,
                     Session& session) {
-  if (model.params().flat_size() == 0) return load_frozen(checkpoint, *described.network, described.family, session);
+  if (model.params().flat_size() == 0) return load_frozen(checkpoint, *run_model.network, run_model.family, session);
   const Session::HostState state = session.host_state(false);
   const TensorView averages = find_averages(checkpoint, model);
   if (averages.defined()) {
     std::memcpy(state.masters.data, averages.data, averages.bytes());
     checkpoint.tensors(kStateFile).check();
   } else {
-    load_masters(checkpoint, model, described, state.masters);
+    load_masters(checkpoint, model, run_model, state.masters);
   }
   session.restore(state, {});
 }
 
-std::string model_config_json(const TransformerSpec& described, std::optional<int32_t> eos, const Task& task) {
-  TransformerSpec spec = described;
+std::string model_config_json(const TransformerSpec& run_model, std::optional<int32_t> eos, const Task& task) {
+  TransformerSpec spec = run_model;
   spec.complete();
   const HfFamily family = family_of(spec);
   nlohmann::json json = family == HfFamily::gpt2   ? gpt2_config(spec)

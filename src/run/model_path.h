@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that a path names: a Hugging Face folder or a .gguf file, or adapters in a PEFT folder.
+// Models named by a path: a Hugging Face folder or a .gguf file, or adapters in a PEFT folder.
 #pragma once
 
 #include <filesystem>
@@ -14,15 +14,15 @@ namespace gradmill {
 
 struct ModelFiles {
   HfConfig config;
-  std::shared_ptr<TensorSource> tensors;  // null, where only the configuration was asked for
+  std::shared_ptr<TensorSource> tensors;  // null if only the configuration was asked for
 };
 ModelFiles open_model_files(const std::filesystem::path& path, bool with_tensors);
 HfConfig open_model_config(const std::filesystem::path& path);
 
-// The classes of a model; nothing where it is no classifier, or never had names for them.
+// The classes of a model; nothing if it is not a classifier, or has no names for them.
 std::optional<LabelMap> labels_of_model(const HfConfig& config);
 
-// What a path that is no run of ours may be.
+// Kinds of paths that are not runs of ours.
 bool is_model_path(const std::filesystem::path& path);
 bool is_peft_path(const std::filesystem::path& path);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NoteRelay: lines for people, kept until there is someone to show them to.
+// NoteRelay: lines for the user, kept until they can be shown.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ class NoteRelay {
       early_.push_back(line);
     }
   }
-  // Shows the lines so far, and all later ones as they come.
+  // Shows the lines so far, and all later ones at once.
   void attach(Show show) {
     show_ = std::move(show);
     for (const std::string& line : early_) show_(line);

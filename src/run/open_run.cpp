@@ -14,7 +14,8 @@ RunModel open_mapped_model(const RunConfig& config, const Task& task, int64_t vo
   return model;
 }
 
-// From model.path. Only the classes of labelled data come from the data: any other model can be opened before it.
+// Opens a run that starts from model.path. The model is opened before the data, except for a classifier, whose classes
+// come from the data.
 void open_from_files(RunParts& parts, const RunConfig& config, RunDataOptions options) {
   std::optional<RunTokenizer> tokenizer;
   if (options.tokenizer == nullptr) {

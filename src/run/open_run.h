@@ -14,8 +14,8 @@ namespace gradmill {
 struct RunParts {
   std::unique_ptr<RunData> data;
   RunModel model;
-  std::unique_ptr<Session> session;  // of the model's network, with its first weights
-  // What data, model and session have to say. The session goes on using it while it lives.
+  std::unique_ptr<Session> session;  // of the model's network, with its initial weights
+  // The notes of data, model and session. The session uses it as long as it lives.
   std::shared_ptr<NoteRelay> notes = std::make_shared<NoteRelay>();
 };
 

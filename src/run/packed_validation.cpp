@@ -15,7 +15,7 @@ PackedValidation::PackedValidation(SharedShards shards, const TokenRange& range,
 
 RowList PackedValidation::choose(int64_t count) const {
   RowList rows;
-  int64_t next = 0, first_row = 0;  // of the rows wanted; of the block
+  int64_t next = 0, first_row = 0;  // index among the wanted rows; first row of the block
   const auto wanted = [&] { return next * plan_.num_rows() / count; };
   for (int64_t block = 0; block < plan_.num_blocks() && next < count; first_row += plan_.num_rows(block++)) {
     const int64_t end = first_row + plan_.num_rows(block);

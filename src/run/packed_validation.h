@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PackedValidation: tokens to validate on, packed as those to train on.
+// PackedValidation: validation tokens, packed like the training tokens.
 #pragma once
 
 #include "data/tokens/pack.h"
@@ -10,14 +10,14 @@ namespace gradmill {
 
 class PackedValidation {
  public:
-  // `batch_rows` rows are evaluated at once. Throws a data_error where there is no token.
+  // `batch_rows` rows are evaluated at once. Throws a data_error if there are no tokens.
   PackedValidation(SharedShards shards, const TokenRange& range, const PackOptions& options, int64_t batch_rows);
-  // All of the shards.
+  // Uses all of the shards.
   PackedValidation(const SharedShards& shards, const PackOptions& options, int64_t batch_rows)
       : PackedValidation(shards, {0, shards->num_tokens()}, options, batch_rows) {}
 
   int64_t num_tokens() const { return num_tokens_; }
-  // As RunData::visit_validation: whole rows, evenly spaced, at least one.
+  // Like RunData::visit_validation: visits whole rows, evenly spaced, at least one.
   void visit(int64_t max_tokens, const RunData::UseBatch& use);
 
  private:
@@ -28,7 +28,7 @@ class PackedValidation {
   SharedShards shards_;
   PackPlan plan_;
   int64_t batch_rows_, num_tokens_;
-  RowList chosen_;  // of the last choice: evaluations within a run repeat it
+  RowList chosen_;  // the last choice; evaluations during a run repeat it
 };
 
 }  // namespace gradmill

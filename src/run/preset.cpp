@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kGiB = double(size_t{1} << 30);
 
-// "12", "12GB" or "12GiB"; nothing for a name.
+// Reads "12", "12GB" or "12GiB"; nothing for a name.
 std::optional<double> gibibytes(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -32,7 +32,7 @@ size_t memory_of(const std::string& name, const DeviceSpec& device) {
   return std::min(asked, device.memory_bytes);
 }
 
-// Defaults, and what a group brought, may be changed; what somebody wrote may not.
+// Defaults and the values of groups may be changed; settings that the user wrote may not.
 bool is_free(const LoadedConfig& config, const std::string& key) {
   const std::string& origin = config.origins.at(key);
   return origin == "default" || origin.starts_with("embedded ");
@@ -50,11 +50,11 @@ std::string gib(size_t bytes) { return fmt::format("{:.1f}", double(bytes) / kGi
 }  // namespace
 
 Preset choose_preset(const LoadedConfig& config, const std::string& name,
-                     const std::function<CheckedData(const RunConfig&)>& look) {
+                     const std::function<CheckedData(const RunConfig&)>& check_data) {
   const DeviceSpec device = session_options(config.config).device;
   const size_t memory = memory_of(name, device);
   const std::vector<FitChoice> choices =
-      fit_choices(config.config, look, [&](const std::string& key) { return is_free(config, key); });
+      fit_choices(config.config, check_data, [&](const std::string& key) { return is_free(config, key); });
   const FitChoice* const best = fastest_fit(choices, memory);
   const std::string where = fmt::format("preset {}: {} GiB of {}", name, gib(memory), device.title);
   if (best == nullptr) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Presets: settings under which a run fits a GPU, chosen on paper before anything starts, with the reason in words.
+// Presets: settings with which a run fits a GPU, chosen on paper before the run starts, with the reason in words.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@ struct Preset {
   std::string reason;                 // one line
 };
 
-// `name` is auto (the run's own device), a GPU of the catalogue, or so many GiB ("12", "12GB"). The batch of a step
-// stays what it is, and so does every setting that somebody chose in a file or on the command line; of what remains,
-// the fastest on paper that fits. Throws an out-of-memory error when nothing does.
+// `name` is auto (the run's own device), a GPU of the catalogue, or a number of GiB ("12", "12GB"). The batch of a step
+// does not change, nor does any setting that the user chose in a file or on the command line. Returns the fastest of
+// the remaining choices that fits, on paper. Throws an out-of-memory error if none does.
 Preset choose_preset(const LoadedConfig& config, const std::string& name,
-                     const std::function<CheckedData(const RunConfig&)>& look);
+                     const std::function<CheckedData(const RunConfig&)>& check_data);
 
 }  // namespace gradmill

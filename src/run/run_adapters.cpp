@@ -25,7 +25,8 @@ std::string last_bytes(const fs::path& path, int64_t count) {
   return bytes;
 }
 
-// Sizes and both ends of every file: other weights differ there, and hashing all of an 8B model takes a minute.
+// Hashes the size and both ends of every file. Other weights differ there, and hashing all of an 8B model takes a
+// minute.
 std::string fingerprint(const fs::path& path) {
   constexpr int64_t kEnd = int64_t{1} << 20;
   std::vector<fs::path> files;
@@ -48,7 +49,7 @@ std::string fingerprint(const fs::path& path) {
   return hash.hex();
 }
 
-// Of adapters that somebody has trained before.
+// The config of existing adapters.
 AdapterConfig kept_config(const RunConfig& config, const std::string& task_type) {
   const std::string& folder = config.adapter.path;
   AdapterConfig adapter = read_adapter_config(folder);
@@ -62,7 +63,7 @@ AdapterConfig kept_config(const RunConfig& config, const std::string& task_type)
 }
 
 AdapterConfig adapter_config(const RunConfig& config, const Task& task) {
-  const AdapterSettings& settings = config.adapter;
+  const AdapterTrainingConfig& settings = config.adapter;
   const std::string task_type = task.peft_type();
   if (!settings.path.empty()) return kept_config(config, task_type);
   AdapterConfig adapter{.task_type = task_type,
@@ -72,10 +73,10 @@ AdapterConfig adapter_config(const RunConfig& config, const Task& task) {
                         .dropout = settings.dropout,
                         .rslora = settings.rslora,
                         .dora = settings.kind == "dora"};
-  constexpr const char* kOfExpressions = "*+?()[]|\\^$";
+  constexpr const char* kExpressionCharacters = "*+?()[]|\\^$";
   if (settings.targets == "all-linear") {
     adapter.targets.all_linear = true;
-  } else if (settings.targets.find_first_of(kOfExpressions) != std::string::npos) {
+  } else if (settings.targets.find_first_of(kExpressionCharacters) != std::string::npos) {
     adapter.targets.expression = settings.targets;
   } else {
     adapter.targets.names = split_names(settings.targets);
@@ -84,7 +85,7 @@ AdapterConfig adapter_config(const RunConfig& config, const Task& task) {
   return adapter;
 }
 
-// A pooler that the files do not have would stay random for good.
+// A pooler that the files do not have would stay random forever.
 void save_new_pooler(AdapterConfig& adapter, const TensorSource& weights, HfFamily family, const Transformer& base) {
   const WeightMap map = map_weights(weights, family, base, true);
   const bool is_new = std::any_of(map.fresh.begin(), map.fresh.end(),

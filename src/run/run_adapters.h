@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapters of a run's model: new ones as the settings say, or those of a folder that PEFT or an export made.
+// The adapters of a run's model: new ones from the settings, or those in a folder made by PEFT or an export.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ namespace gradmill {
 struct RunAdapters {
   AdapterConfig config;
   AdapterPlan plan;
-  std::filesystem::path folder;  // has the values that they start with; empty: new ones
-  std::string base_hash;         // tells whether the base's files are still the same
+  std::filesystem::path folder;  // has their initial values; empty: new adapters
+  std::string base_hash;         // shows whether the base's files are still the same
 };
 
 // `base` is the model without adapters; `weights` its tensors, or null.

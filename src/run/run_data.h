@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunData: what a run learns from and is judged by, whatever it is made of.
+// RunData: the training and validation data of a run, of any kind.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,23 @@
 
 namespace gradmill {
 
-// Where a run stands in its data.
+// The position of a run in its data.
 struct DataPosition {
-  int64_t step = 0;   // the next one
-  std::string place;  // what BatchSource::place() said behind the step before; empty where steps say it all
+  int64_t step = 0;   // the next step
+  std::string place;  // BatchSource::place() after the previous step; empty if the step is enough
 };
 
-// One StepBatch a step.
+// Gives one StepBatch per step.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
   virtual StepBatch next() = 0;
   virtual LoaderStats stats() const = 0;
-  // Behind the step that next() gave last.
+  // The place after the step that next() returned last.
   virtual std::string place() const { return {}; }
 };
 
-// Loaders that begin at any step.
+// For loaders that can start at any step.
 template <class Loader>
 class StepSource final : public BatchSource {
  public:
@@ -48,7 +48,7 @@ class StepSource final : public BatchSource {
 
 class RunData {
  public:
-  // False: no more batches are wanted.
+  // Returns false if no more batches are wanted.
   using UseBatch = std::function<bool(const MicroBatch&)>;
 
   virtual ~RunData() = default;
@@ -57,23 +57,23 @@ class RunData {
 
   const std::string& name() const { return name_; }
   const std::string& origin() const { return origin_; }
-  const std::string& hash() const { return hash_; }  // tells whether the data is still the same
+  const std::string& hash() const { return hash_; }  // shows whether the data is still the same
   const RunTokenizer& tokenizer() const { return tokenizer_; }
 
-  // What there is, in a line.
+  // Describes the data in a line.
   virtual std::string describe() const = 0;
-  // 0 where that cannot be known before.
+  // 0 if it cannot be known in advance.
   virtual int64_t steps_per_epoch() const = 0;
-  // Batches from the position on; they depend on nothing else than data, settings and seed. `note` is told what goes
-  // wrong without ending the run, by any thread. The source must not outlive this.
+  // Batches from this position onwards. They depend only on data, settings and seed. Any thread may call `note` about
+  // problems that do not end the run. The source must not outlive this object.
   virtual std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const = 0;
-  // Batches that cover all there is to validate on, or an even choice of about max_tokens where that is not 0.
+  // Visits batches of all validation data, or of an evenly spaced part of about max_tokens if that is not 0.
   virtual void visit_validation(int64_t max_tokens, const UseBatch& use) = 0;
-  // What a sample starts from: never empty, but for data that is no language.
+  // The prompt of a sample; only empty if the model does not generate text.
   virtual std::vector<TokenId> prompt() const = 0;
 
   virtual Task task() const = 0;
-  // The configured sizes of batches, with those that only the data knows.
+  // The configured batch sizes, completed by those that only the data knows.
   virtual BatchShape shape(const BatchShape& configured) const { return configured; }
 
  protected:
@@ -97,11 +97,11 @@ class TextData : public RunData {
   using RunData::RunData;
 };
 
-// What loading needs beside the settings.
+// What loading needs besides the settings.
 struct RunDataOptions {
-  const RunTokenizer* tokenizer = nullptr;    // a checkpoint's, in place of the one the settings name
-  const LabelMap* labels = nullptr;           // the same for the classes
-  const LabelMap* labels_of_model = nullptr;  // the classes of the model to start from: taken where they fit
+  const RunTokenizer* tokenizer = nullptr;    // a checkpoint's, instead of the one in the settings
+  const LabelMap* labels = nullptr;           // likewise for the classes
+  const LabelMap* labels_of_model = nullptr;  // the classes of the model to start from, used if they fit
   CrewNote note = [](const std::string&) {};
   std::function<bool()> stop_requested = [] { return false; };  // ends a long tokenisation
 };

@@ -24,7 +24,7 @@ bool holds_checkpoints(const fs::path& folder) {
   return fs::is_directory(folder / "checkpoints", ignored) && !CheckpointStore(folder).steps().empty();
 }
 
-// A run's folder has its settings from the start on, and checkpoints later.
+// A run's folder has its settings from the start, and checkpoints later.
 bool holds_run(const fs::path& folder) {
   std::error_code ignored;
   return fs::is_regular_file(folder / kConfigFile, ignored) || holds_checkpoints(folder);
@@ -34,7 +34,7 @@ ResumePoint point_of(const fs::path& folder) {
   return {.run_folder = folder, .from_start = !holds_checkpoints(folder)};
 }
 
-// When the run was started or resumed last.
+// The time when the run was started or resumed last.
 fs::file_time_type last_start(const fs::path& folder) {
   std::error_code failed;
   const fs::file_time_type time = fs::last_write_time(folder / kConfigFile, failed);
@@ -50,7 +50,7 @@ std::string timestamp() {
   return text;
 }
 
-// Of the first path, without what is special in a shell.
+// The name of the first path, without characters that are special in a shell.
 std::string data_name(const RunConfig& config) {
   if (config.data.path.empty()) return fs::path(config.data.dataset).stem().string();
   fs::path path = config.data.path.substr(0, config.data.path.find(','));
@@ -115,7 +115,7 @@ std::optional<ResumePoint> find_resume_point(const fs::path& dir) {
     if (holds_run(entry.path())) runs.push_back(entry.path());
   }
   if (runs.empty()) return std::nullopt;
-  // Two of the same moment: names begin with the time.
+  // Names begin with the time, so two runs of the same second would clash.
   return point_of(*std::max_element(runs.begin(), runs.end(), [](const fs::path& a, const fs::path& b) {
     return std::pair(last_start(a), a) < std::pair(last_start(b), b);
   }));
@@ -124,8 +124,8 @@ std::optional<ResumePoint> find_resume_point(const fs::path& dir) {
 fs::path choose_run_folder(const RunConfig& config) {
   if (!config.checkpoint.dir.empty()) {
     if (holds_checkpoints(config.checkpoint.dir)) {
-      throw usage_error(fmt::format("'{}' holds a run already", config.checkpoint.dir),
-                        "go on with --resume auto, or choose another checkpoint.dir");
+      throw usage_error(fmt::format("'{}' already holds a run", config.checkpoint.dir),
+                        "resume it with --resume auto, or choose another checkpoint.dir");
     }
     return config.checkpoint.dir;
   }

@@ -9,7 +9,7 @@
 namespace gradmill {
 namespace {
 
-// As transformers' classes for sequences have it.
+// The default of transformers' classes for sequences.
 void set_classifier(TransformerSpec& spec, int64_t outputs) {
   const bool encoder = !spec.causal;
   spec.head = HeadKind::classifier;
@@ -51,7 +51,7 @@ RunModel from_settings(const RunConfig& config, const Task& task, int64_t vocab)
 void check_model_fits(const RunConfig& config, const HfConfig& hf, int64_t vocab) {
   check_tokenizer(hf, vocab, config.model.path);
   if (config.model.context > hf.spec.max_positions) {
-    throw usage_error(fmt::format("model.context is {}, and '{}' has {} positions", config.model.context,
+    throw usage_error(fmt::format("model.context is {}, but '{}' has only {} positions", config.model.context,
                                   config.model.path, hf.spec.max_positions),
                       fmt::format("use model.context={} or less", hf.spec.max_positions));
   }

@@ -12,7 +12,7 @@
 namespace gradmill {
 namespace {
 
-// The GPUs of this machine do not change while we run, and asking the driver takes a moment.
+// Cached: the GPUs of this machine do not change during a run, and asking the driver takes time.
 const std::vector<DeviceSpec>& gpus() {
   static const std::vector<DeviceSpec> found = cuda::present_devices();
   return found;
@@ -90,7 +90,7 @@ BatchShape batch_shape(const RunConfig& config) {
   return shape;
 }
 
-// A forward keeps nothing for a backward, so twice the batch fits.
+// A forward pass alone keeps no activations for a backward pass, so twice the batch fits.
 int64_t eval_batch_size(const RunConfig& config, int64_t train_seqs) {
   return config.eval.batch_size > 0 ? config.eval.batch_size : 2 * train_seqs;
 }
@@ -116,7 +116,7 @@ SessionOptions session_options(const RunConfig& config, const BatchShape& shape)
                      .tf32 = config.machine.dtype == "tf32" && options.device.compute_capability >= 80,
                      .deterministic = config.machine.deterministic,
                      .fused_adamw = config.optimizer.fused && config.compile.mode != "off"};
-  // As PyTorch's scaler starts and grows.
+  // The initial value and growth of PyTorch's scaler.
   if (options.dtype == DType::fp16) options.loss_scaling = {.initial = 65536, .growth_steps = 2000};
   options.capture = config.compile.mode == "reduce-overhead" || config.compile.mode == "max-autotune";
   options.autotune = config.compile.mode == "max-autotune";

@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A tokenizer itself.
+// Files that define a tokenizer.
 constexpr std::array kSources = {"tokenizer.json", "tokenizer.model", "spm.model", "spiece.model", "vocab.txt"};
-// What may come with it.
+// Files that may accompany it.
 constexpr std::array kCompanions = {
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
     "chat_template.jinja"};
@@ -32,7 +32,7 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// They are kept in memory for every checkpoint.
+// Files are kept in memory for every checkpoint.
 std::string read_file(const fs::path& path) { return read_whole(path, int64_t{1} << 30, "use another tokenizer"); }
 
 bool is_folder(const fs::path& path) {
@@ -45,7 +45,7 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-// The name that finds a single file in a folder again.
+// The name under which load_tokenizer finds a single file in a folder.
 std::string stored_name(const fs::path& path) {
   const std::string ending = path.extension().string();
   return ending == ".model" ? "tokenizer.model" : ending == ".txt" ? "vocab.txt" : "tokenizer.json";
@@ -78,7 +78,7 @@ std::string hash_of(const std::vector<CheckpointText>& files) {
   return hash.hex();
 }
 
-// Bytes for other libraries: a byte-level BPE without merges.
+// The byte tokenizer for other libraries: a byte-level BPE without merges.
 std::vector<CheckpointText> byte_files(const Tokenizer& bytes) {
   const nlohmann::ordered_json byte_level = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
@@ -97,7 +97,7 @@ std::vector<CheckpointText> byte_files(const Tokenizer& bytes) {
   return {{"tokenizer.json", json.dump(2) + "\n"}, {"tokenizer_config.json", config.dump(2) + "\n"}};
 }
 
-// Its tokenizer as files in a folder of their own, which goes with `keeper`.
+// Writes a GGUF file's tokenizer into a temporary folder, which is removed with `keeper`.
 fs::path unpack_gguf(const fs::path& path, std::shared_ptr<const void>& keeper) {
   const GgufModel model(path);
   const GgufTokenizer tokenizer = gguf_tokenizer(model.file());
@@ -107,8 +107,8 @@ fs::path unpack_gguf(const fs::path& path, std::shared_ptr<const void>& keeper) 
   }
   std::string folder = (fs::temp_directory_path() / "gradmill-tokenizer-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) {
-    throw data_error(fmt::format("cannot make a folder in '{}'", fs::temp_directory_path().string()),
-                     "set TMPDIR to one that can be written");
+    throw data_error(fmt::format("cannot create a folder in '{}'", fs::temp_directory_path().string()),
+                     "set TMPDIR to a writable folder");
   }
   keeper = std::shared_ptr<const void>(nullptr, [folder](const void*) {
     std::error_code ignored;
@@ -151,7 +151,9 @@ std::optional<TokenId> end_of_text(const RunTokenizer& tokenizer, const DataConf
   if (tokenizer.is_chars() || config.eos == "none") return std::nullopt;
   if (config.eos == "auto") return tokenizer.eos;
   const std::optional<TokenId> id = tokenizer.tokenizer->id(config.eos);
-  if (!id) throw usage_error(fmt::format("the tokenizer has no token '{}'", config.eos), "name another, auto or none");
+  if (!id)
+    throw usage_error(fmt::format("the tokenizer has no token '{}'", config.eos),
+                      "set data.eos to another token, auto or none");
   return id;
 }
 

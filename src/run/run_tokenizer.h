@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunTokenizer: what a run reads and writes text with, and the files that keep it in checkpoints.
+// RunTokenizer: a run's tokenizer, and the files that store it in checkpoints.
 #pragma once
 
 #include <filesystem>
@@ -15,27 +15,27 @@
 
 namespace gradmill {
 
-// Of characters there are no files: a checkpoint's state has them.
+// A character tokenizer has no files: a checkpoint's state has the characters.
 struct RunTokenizer : CorpusTokenizer {
-  std::string characters;                // every one of them, in order; empty for all other tokenizers
-  std::vector<CheckpointText> files;     // under the names that load_tokenizer and Hugging Face's libraries look for
-  std::filesystem::path folder;          // where the files come from; empty where they come from nowhere
-  std::shared_ptr<const void> unpacked;  // keeps a folder that was made for files out of a .gguf
+  std::string characters;                // all characters in order; empty for other tokenizers
+  std::vector<CheckpointText> files;     // with the names that load_tokenizer and Hugging Face's libraries expect
+  std::filesystem::path folder;          // where the files come from; empty if there are none
+  std::shared_ptr<const void> unpacked;  // keeps the temporary folder for files from a .gguf
 
   bool is_chars() const { return !characters.empty(); }
 };
 
 RunTokenizer char_run_tokenizer(std::string_view text);
-// `name` is "byte", a path as load_tokenizer takes it, or a .gguf file. Files that belong to a tokenizer (its settings,
-// its chat template) are taken from the same folder. The hash is of what is in the files, wherever they are.
+// `name` is "byte", a path for load_tokenizer, or a .gguf file. Other files of the tokenizer (its settings, its chat
+// template) are read from the same folder. The hash depends on the contents of the files, not on where they are.
 RunTokenizer open_run_tokenizer(const std::string& name);
 
-// data.tokenizer, or the one that comes with model.path.
+// data.tokenizer, or the tokenizer of model.path.
 const std::string& tokenizer_name(const RunConfig& config);
 
-// What ends a document with these settings, if anything does. Throws a usage_error for a token that is not there.
+// The token that ends a document with these settings, if there is one. Throws a usage_error for an unknown token.
 std::optional<TokenId> end_of_text(const RunTokenizer& tokenizer, const DataConfig& config);
-// A line break, or else any token: a text's beginning, for a sample.
+// The prompt of a sample: a line break, or another token if there is none.
 std::vector<TokenId> text_prompt(const RunTokenizer& tokenizer);
 
 }  // namespace gradmill

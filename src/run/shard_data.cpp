@@ -43,12 +43,13 @@ ShardData::ShardData(const RunConfig& config, const RunDataOptions& options)
 
 std::string ShardData::describe() const {
   const double fill = double(num_train_tokens_) / double(plan_->num_rows() * plan_->context());
-  return fmt::format("{}: {} documents, vocabulary {}; {} tokens to train on in {} rows, {:.1f}% full, {} to validate",
-                     name_, shards_->num_documents(), tokenizer_.tokenizer->vocab_size(), num_train_tokens_,
-                     plan_->num_rows(), 100 * fill, validation_->num_tokens());
+  return fmt::format(
+      "{}: {} documents, vocabulary {}; {} tokens for training in {} rows, {:.1f}% full, {} for validation", name_,
+      shards_->num_documents(), tokenizer_.tokenizer->vocab_size(), num_train_tokens_, plan_->num_rows(), 100 * fill,
+      validation_->num_tokens());
 }
 
-// So many that every token was there.
+// The number of steps after which every token has come.
 int64_t ShardData::steps_per_epoch() const {
   return (plan_->num_rows() + loading_.batch_size - 1) / loading_.batch_size;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ShardData: tokens in shards, packed into rows; each once an epoch.
+// ShardData: tokens in shards, packed into rows. Each token comes once per epoch.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@
 
 namespace gradmill {
 
-// The tokens to validate on are those of data.validation_path, or the last of data.path.
+// The validation tokens are those of data.validation_path, or the last tokens of data.path.
 class ShardData final : public TextData {
  public:
-  // Throws a data_error where there is too little to train on and to validate.
+  // Throws a data_error if there are too few tokens for training and validation.
   explicit ShardData(const RunConfig& config, const RunDataOptions& options = {});
 
   std::string describe() const override;
@@ -33,8 +33,8 @@ class ShardData final : public TextData {
   int64_t num_train_tokens_ = 0;
 };
 
-// Where the last `fraction` of the tokens begins: at a document's beginning, unless that document is so long that less
-// than half of the fraction would be left. Throws a data_error where one part would be without a target.
+// Where the last `fraction` of the tokens begins: at the start of a document, unless that document is so long that less
+// than half of the fraction would remain. Throws a data_error if one part would have no target.
 int64_t held_out_begin(const ShardSet& shards, double fraction);
 
 }  // namespace gradmill

@@ -25,7 +25,7 @@ class StreamSource final : public BatchSource {
   std::string place() const override { return stream_.position().to_string(); }
 
  private:
-  // At the first record that was skipped, and whenever there are ten times as many.
+  // Notes the first skipped record, and again whenever there are ten times as many.
   void tell_skipped() {
     if (stream_.bad_records().num_skipped() < next_told_) return;
     while (next_told_ <= stream_.bad_records().num_skipped()) next_told_ *= 10;
@@ -61,7 +61,7 @@ StreamData::StreamData(const RunConfig& config, const RunDataOptions& options)
 }
 
 std::string StreamData::describe() const {
-  return fmt::format("{} ({}): {} files, vocabulary {}; {} tokens to validate", name_, origin_, files_.size(),
+  return fmt::format("{} ({}): {} files, vocabulary {}; {} tokens for validation", name_, origin_, files_.size(),
                      tokenizer_.tokenizer->vocab_size(), validation_->num_tokens());
 }
 

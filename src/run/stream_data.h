@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// StreamData: files that are tokenised while a run learns from them. Nothing of them is kept.
+// StreamData: files that are tokenised during training. No tokens are stored.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace gradmill {
 
-// The tokens to validate on are those of data.validation_path, from shards in the cache.
+// The validation tokens are those of data.validation_path, from shards in the cache.
 class StreamData final : public TextData {
  public:
   explicit StreamData(const RunConfig& config, const RunDataOptions& options = {});

@@ -27,8 +27,9 @@ const Traits& traits(TaskKind kind) {
                                 "SEQ_CLS",
                                 "single_label_classification",
                                 {"accuracy", "f1", "macro_f1", "micro_f1", "mcc", "auroc"}};
-  static const Traits kRegress{HeadKind::classifier, TargetLayout::numbers, "spearman",
-                               "SEQ_CLS",            "regression",          {"mse", "mae", "pearson", "spearman"}};
+  static const Traits kRegress{HeadKind::classifier, TargetLayout::numbers,
+                               "spearman",           "SEQ_CLS",
+                               "regression",         {"mse", "mae", "pearson", "spearman"}};
   switch (kind) {
     case TaskKind::mask:
       return kMask;
@@ -65,7 +66,7 @@ Task task_without_data(const RunConfig& config) {
 Task task_by_name(const std::string& name, std::vector<std::string> labels) {
   if (name.empty()) return {};
   const std::optional<TaskKind> kind = find_task_kind(name);
-  if (!kind) throw data_error(fmt::format("the task '{}' is not known", name), "use the version that wrote the file");
+  if (!kind) throw data_error(fmt::format("unknown task '{}'", name), "use the version that wrote the file");
   return {.kind = *kind, .labels = LabelMap(std::move(labels))};
 }
 

@@ -13,7 +13,7 @@
 namespace gradmill {
 namespace {
 
-// Beyond this many classes a mean of areas is a lot of sorting for a number nobody looks at.
+// For more classes the mean of all areas would need much sorting for a number of little use.
 constexpr int64_t kMostAreas = 256;
 
 double cross_entropy(std::span<const float> logits, int32_t truth) {
@@ -34,20 +34,20 @@ double mean_class_loss(const TaskAnswers& answers, std::span<const float> class_
   return total > 0 ? sum / total : kUnknown;
 }
 
-std::vector<uint8_t> is_second(const std::vector<int32_t>& classes) {
+std::vector<uint8_t> is_second_class(const std::vector<int32_t>& classes) {
   std::vector<uint8_t> positive;
   for (const int32_t truth : classes) positive.push_back(truth == 1);
   return positive;
 }
 
-std::vector<float> of_second(std::span<const float> probabilities) {
+std::vector<float> second_probabilities(std::span<const float> probabilities) {
   std::vector<float> scores;
   for (size_t i = 1; i < probabilities.size(); i += 2) scores.push_back(probabilities[i]);
   return scores;
 }
 
 double area(const TaskAnswers& answers, std::span<const float> probabilities) {
-  if (answers.num_outputs == 2) return roc_auc(of_second(probabilities), is_second(answers.classes));
+  if (answers.num_outputs == 2) return roc_auc(second_probabilities(probabilities), is_second_class(answers.classes));
   if (answers.num_outputs > kMostAreas) return kUnknown;
   return macro_roc_auc(probabilities, answers.classes, answers.num_outputs);
 }
@@ -131,7 +131,7 @@ double TaskScores::value(const std::string& name) const {
 
 TaskScores score(const TaskAnswers& answers, const Task& task, std::span<const float> class_weights,
                  std::optional<double> threshold) {
-  if (answers.size() == 0) throw data_error("there is no example to evaluate on", "give more validation data");
+  if (answers.size() == 0) throw data_error("there are no examples to evaluate", "give more validation data");
   if (task.predicts_classes()) return score_classes(answers, task, class_weights, threshold);
   const RegressionScores numbers = regression_scores(answers.logits, answers.targets);
   return {.loss = numbers.mse,
@@ -142,10 +142,10 @@ TaskScores score(const TaskAnswers& answers, const Task& task, std::span<const f
 
 Threshold tune_threshold(const TaskAnswers& answers, ThresholdGoal goal) {
   if (answers.num_outputs != 2) {
-    throw usage_error(fmt::format("a threshold for {} classes", answers.num_outputs),
-                      "use eval.threshold=none: the likeliest class is the answer");
+    throw usage_error(fmt::format("a threshold needs two classes, but there are {}", answers.num_outputs),
+                      "use eval.threshold=none, which predicts the likeliest class");
   }
-  return best_threshold(of_second(answers.probabilities()), is_second(answers.classes), goal);
+  return best_threshold(second_probabilities(answers.probabilities()), is_second_class(answers.classes), goal);
 }
 
 }  // namespace gradmill

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a classifier or regressor answers, and how good that is.
+// The answers of a classifier or regressor, and their scores.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,13 @@
 
 namespace gradmill {
 
-// Of some examples, in the order of their batches.
+// The answers for some examples, in the order of their batches.
 struct TaskAnswers {
   int64_t num_outputs = 0;
   std::vector<float> logits;      // (examples, outputs)
-  std::vector<int32_t> classes;   // what is true; kIgnoredTarget: not known
-  std::vector<float> targets;     // the same of numbers
-  std::vector<int32_t> examples;  // which of the set
+  std::vector<int32_t> classes;   // true classes; kIgnoredTarget: not known
+  std::vector<float> targets;     // true numbers
+  std::vector<int32_t> examples;  // indices in the set
   bool stopped = false;
 
   size_t size() const { return examples.size(); }
@@ -36,24 +36,24 @@ TaskAnswers answer(
     Session& session, const Task& task, const VisitBatches& batches,
     const std::function<bool()>& stop_requested = [] { return false; });
 
-// The likeliest class, or of two the second from the threshold on.
+// The likeliest class. With a threshold, which needs two classes: the second from that probability upwards.
 std::vector<int32_t> decide(std::span<const float> probabilities, int64_t num_classes,
                             std::optional<double> threshold = std::nullopt);
 
-// Every answer must have its truth.
+// The scores of answers, which must all have a true label.
 struct TaskScores {
-  double loss = 0;  // cross-entropy with the weights of the classes, or the squared error: a mean
+  double loss = 0;  // mean of the cross-entropy, weighted by class, or of the squared error
   std::vector<std::pair<std::string, double>> values;  // in the order of Task::score_names
   std::optional<ClassReport> report;
   std::optional<ConfusionMatrix> confusion;
 
-  // Throws a usage_error for a name that is not there.
+  // Throws a usage_error for an unknown name.
   double value(const std::string& name) const;
 };
 TaskScores score(const TaskAnswers& answers, const Task& task, std::span<const float> class_weights = {},
                  std::optional<double> threshold = std::nullopt);
 
-// For two classes: on the probability of the second.
+// For two classes: a threshold on the probability of the second.
 Threshold tune_threshold(const TaskAnswers& answers, ThresholdGoal goal);
 
 }  // namespace gradmill

@@ -22,7 +22,7 @@ bool are_shards(const std::vector<std::string>& entries) {
 fs::path cache_folder(const DataConfig& config) {
   if (!config.cache.empty()) return config.cache;
   if (const std::optional<fs::path> folder = default_token_cache()) return *folder;
-  throw usage_error("there is no home folder to keep tokenised data in", "set data.cache, or use data.streaming=true");
+  throw usage_error("there is no home folder for tokenised data", "set data.cache, or use data.streaming=true");
 }
 
 std::string count(int64_t number) { return format_count(static_cast<double>(number)); }
@@ -69,8 +69,8 @@ OpenShards TokenSource::shards(const std::string& paths, const RunDataOptions& o
   const CachedTokens tokens = cached_tokens(cache_folder(config_), files(paths), encoding_, tokenize);
   if (!tokens.was_there) {
     const TokenizeProgress& done = tokens.report.progress;
-    options.note(fmt::format("tokenised {}: {} tokens of {} records in {:.1f} s, kept in {}", paths, count(done.tokens),
-                             count(done.records), done.seconds, tokens.folder.string()));
+    options.note(fmt::format("tokenised {}: {} tokens from {} records in {:.1f} s, stored in {}", paths,
+                             count(done.tokens), count(done.records), done.seconds, tokens.folder.string()));
     for (const std::string& remark : {tokens.report.skipped, remarks()}) {
       if (!remark.empty()) options.note(remark);
     }
@@ -92,7 +92,7 @@ OpenShards TokenSource::open_ready(const std::vector<std::string>& folders) cons
                      "name the tokenizer that made them as data.tokenizer");
   }
   if (encoding_.has_learned && !result.shards->has_learned_plane()) {
-    throw data_error(fmt::format("the shards in '{}' do not say which tokens are answers", folders.front()),
+    throw data_error(fmt::format("the shards in '{}' do not mark which tokens are answers", folders.front()),
                      "make them with 'gradmill data tokenize --task instruct', or use data.task=text");
   }
   Sha256 hash;

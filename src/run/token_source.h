@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TokenSource: what the data settings say about tokens: files, how they are read, and what a record becomes.
+// TokenSource: the tokens that the data settings describe: their files, how these are read, and how records are
+// encoded.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,7 @@
 
 namespace gradmill {
 
-// Shared, because the tokens to train on and those to validate on may be parts of one set.
+// Shared, because training and validation tokens may be parts of one set.
 using SharedShards = std::shared_ptr<const ShardSet>;
 
 struct OpenShards {
@@ -24,19 +25,19 @@ struct OpenShards {
 
 class TokenSource {
  public:
-  // Both must outlive it.
+  // Both arguments must outlive it.
   TokenSource(const RunConfig& config, const RunTokenizer& tokenizer);
 
-  // The files of a list of paths with commas between them; a path that exists as it stands is one entry.
+  // The files of a comma-separated list of paths. An existing path that contains commas is a single entry.
   std::vector<SourceFile> files(const std::string& paths) const;
-  // Throws where shards() would, as far as that shows without tokenising.
+  // Throws if shards() would, as far as this can be known without tokenising.
   void check(const std::string& paths) const;
-  // Shards as they are, or the tokens of files, from the cache.
+  // Existing shards, or the tokens of files from the cache, which are made if necessary.
   OpenShards shards(const std::string& paths, const RunDataOptions& options) const;
 
   const RecordEncoding& encoding() const { return encoding_; }
   ReadOptions read_options() const;
-  // About what was read with the encoding; empty where all is well.
+  // Remarks on what was read with the encoding; empty if there are none.
   std::string remarks() const { return log_->summary(); }
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 constexpr bool kMayBeMissing = true;  // in checkpoints of earlier versions
 
-// Lists the fields once, for writing and for reading.
+// Lists the fields once, for both writing and reading.
 template <class State, class Visit>
 void visit_fields(State& state, Visit&& visit) {
   visit("step", state.step);
@@ -43,7 +43,7 @@ void visit_fields(State& state, Visit&& visit) {
   visit("threshold", state.threshold, kMayBeMissing);
 }
 
-// An optional number is null where there is none.
+// A missing optional number is written as null.
 template <class T>
 nlohmann::json to_json_value(const T& value) {
   return value;

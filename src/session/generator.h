@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes text: draws tokens one after the other, each from the logits that the ones before it give.
+// Generates text: samples one token after the other, each from the logits that follow the tokens before it.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,13 @@ namespace gradmill {
 struct GenerateOptions {
   int64_t max_tokens = 500;
   SamplerOptions sampler;
-  std::optional<int32_t> stop_token;     // ends the text, and is no part of it
-  std::vector<int32_t> more_stops = {};  // so does each of these
-  int64_t num_ids = 0;                   // only ids below are drawn: models may have rows that no token has; 0: all
+  std::optional<int32_t> stop_token;     // ends the text and is not part of it
+  std::vector<int32_t> more_stops = {};  // each of these also ends the text
+  int64_t num_ids = 0;  // only smaller ids are sampled, because models may have rows without a token; 0: all ids
 };
 
-// The new tokens, without the prompt. on_token, if given, sees each as soon as it is drawn; after it returns false no
-// more are drawn. The prompt needs at least one token, and the last `context` of it count.
+// Returns the new tokens, without the prompt. If given, on_token gets each token as soon as it is sampled; generation
+// stops once it returns false. The prompt needs at least one token; only its last `context` tokens are used.
 std::vector<int32_t> generate(Session& session, std::span<const int32_t> prompt, const GenerateOptions& options,
                               const std::function<bool(int32_t token)>& on_token = {});
 

@@ -18,7 +18,7 @@ std::string largest_parts(const MemoryPlan& plan) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// The next narrower format of a frozen base; empty where there is none.
+// The next narrower format of a frozen base; empty if there is none.
 std::string narrower_base(const AdapterPlan& adapters) {
   if (!adapters.freezes_base || adapters.base == WeightFormat::nf4) return {};
   return adapters.base == WeightFormat::int8 ? "model.load_in=nf4" : "model.load_in=int8";
@@ -41,11 +41,11 @@ std::vector<std::string> smaller_settings(const SessionOptions& options, const A
   return settings;
 }
 
-// For a model that leaves no room at all.
+// The advice if the model alone needs too much memory.
 std::string smaller_model(const SessionOptions& options, const AdapterPlan& adapters) {
   if (options.inference) return "use a smaller model";
   if (!adapters.freezes_base) {
-    return "use a smaller model, or train adapters of a pretrained one (adapter.kind=lora)";
+    return "use a smaller model, or train adapters of a pretrained model (adapter.kind=lora)";
   }
   const std::string narrower = narrower_base(adapters);
   return narrower.empty() ? "use a smaller model" : "use " + narrower + ", or a smaller model";
@@ -54,10 +54,11 @@ std::string smaller_model(const SessionOptions& options, const AdapterPlan& adap
 std::string advice(const MemoryPlan& plan, const SessionOptions& options, const AdapterPlan& adapters,
                    size_t available) {
   if (plan.persistent.bytes > available) {
-    return fmt::format("{} stay whatever the batch: {}", format_bytes(double(plan.persistent.bytes)),
+    return fmt::format("{} are needed for any batch: {}", format_bytes(double(plan.persistent.bytes)),
                        smaller_model(options, adapters));
   }
-  return fmt::format("try {}{}; 'gradmill plan' shows the rest", fmt::join(smaller_settings(options, adapters), ", "),
+  return fmt::format("try {}{}; 'gradmill plan' shows all of the memory",
+                     fmt::join(smaller_settings(options, adapters), ", "),
                      options.inference ? "" : ", or --preset auto, which finds what fits");
 }
 
@@ -67,11 +68,11 @@ void require_memory(const MemoryPlan& plan, const SessionOptions& options, const
                     size_t available) {
   const size_t needed = plan.slab_bytes();
   if (needed <= available) return;
-  throw Error(
-      ExitCode::out_of_memory,
-      fmt::format("this needs {} of memory, and {} are free on {}; most of it is for {}", format_bytes(double(needed)),
-                  format_bytes(double(available)), options.device.title, largest_parts(plan)),
-      advice(plan, options, adapters, available));
+  throw Error(ExitCode::out_of_memory,
+              fmt::format("the run needs {} of memory, but only {} are free on {}; most of it is for {}",
+                          format_bytes(double(needed)), format_bytes(double(available)), options.device.title,
+                          largest_parts(plan)),
+              advice(plan, options, adapters, available));
 }
 
 }  // namespace gradmill

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run that cannot fit is refused before anything is allocated.
+// Refuses a run that does not fit into memory before anything is allocated.
 #pragma once
 
 #include "nn/adapter_plan.h"
@@ -8,8 +8,8 @@
 
 namespace gradmill {
 
-// Throws an out-of-memory error where the plan needs more than `available` bytes: what the memory is for, and settings
-// that need less. `adapters` is the model's.
+// Throws an out-of-memory error if the plan needs more than `available` bytes. The message says what the memory is for
+// and which settings need less. `adapters` is the model's.
 void require_memory(const MemoryPlan& plan, const SessionOptions& options, const AdapterPlan& adapters,
                     size_t available);
 

@@ -14,7 +14,7 @@ constexpr size_t kOwnersShown = 12;
 
 std::string mib(size_t bytes) { return fmt::format("{:10.2f} MiB", double(bytes) / double(1 << 20)); }
 
-// "layers.3.mlp.hidden" and its siblings become one line, "layers.*.mlp.hidden".
+// "layers.3.mlp.hidden" and its siblings in other layers become one line, "layers.*.mlp.hidden".
 std::string family(const std::string& owner) {
   std::string text;
   bool in_number = false;
@@ -27,7 +27,7 @@ std::string family(const std::string& owner) {
   return text;
 }
 
-// The largest first.
+// Sorts the largest first.
 std::vector<OwnerFamily> families_of(std::initializer_list<const ArenaPlan*> arenas) {
   std::map<std::string, OwnerFamily> families;
   for (const ArenaPlan* arena : arenas) {

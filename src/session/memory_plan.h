@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MemoryPlan: a run's memory and work, known before anything is allocated. It is what the step's own code asked for
-// on paper, so it equals what the real run uses, to the byte.
+// MemoryPlan: a run's memory and work, known before anything is allocated. It records what the step's own code asked
+// for on paper, so it equals what the real run uses, to the byte.
 #pragma once
 
 #include <array>
@@ -24,10 +24,10 @@ struct ArenaPlan {
 
 struct PhasePlan {
   ArenaPlan saved, scratch;
-  Ledger ledger;  // of one step
+  Ledger ledger;  // one step
 };
 
-// Tensors of all layers that have one name: "layers.*.mlp.hidden".
+// Tensors with the same name in all layers: "layers.*.mlp.hidden".
 struct OwnerFamily {
   std::string name;
   size_t bytes = 0;
@@ -43,13 +43,13 @@ struct MemoryPlan {
   // The activation region: the largest phase.
   size_t activation_bytes() const;
   size_t slab_bytes() const { return persistent.bytes + activation_bytes(); }
-  // Who has the slab when it is fullest, the largest first.
+  // The owners of the slab when it is fullest, largest first.
   std::vector<OwnerFamily> owners() const;
-  // With what libraries and the driver take beside the slab.
+  // Includes what libraries and the driver take besides the slab.
   size_t total_bytes() const { return slab_bytes() + device.library_bytes + device.driver_bytes; }
 };
 
-// The plan for people: arenas with their largest owners, and each op's work.
+// The plan as text: arenas with their largest owners, and each op's work.
 std::string describe(const MemoryPlan& plan);
 
 }  // namespace gradmill

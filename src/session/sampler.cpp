@@ -25,7 +25,7 @@ int32_t sample_token(std::span<const float> logits, const SamplerOptions& option
   require_a_distribution(logits);
   std::vector<int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  // Ties break towards the lower token, so that the draw does not depend on the sort.
+  // Ties go to the lower token, so that the result does not depend on the sort.
   const auto likelier = [&](int32_t a, int32_t b) {
     return logits[size_t(a)] != logits[size_t(b)] ? logits[size_t(a)] > logits[size_t(b)] : a < b;
   };

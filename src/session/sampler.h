@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the next token from logits.
+// Samples the next token from logits.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@ namespace gradmill {
 
 struct SamplerOptions {
   double temperature = 1;  // 0: the most likely token
-  int64_t top_k = 0;       // the likeliest so many; 0: all
-  double top_p = 1;        // of those, the fewest likeliest that hold this probability together; 1: all
+  int64_t top_k = 0;       // keep this many of the likeliest tokens; 0: all
+  double top_p = 1;        // of those, keep the fewest likeliest that together have this probability; 1: all
   uint64_t seed = 0;
 };
 
-// The token at `position` of a sample: a function of its arguments alone. Throws an error for logits that are NaN or
-// infinitely likely.
+// The token at `position` of a sample. The result depends only on the arguments. Throws an error if a logit is NaN or
+// positive infinity.
 int32_t sample_token(std::span<const float> logits, const SamplerOptions& options, int64_t position);
 
 }  // namespace gradmill

@@ -105,7 +105,7 @@ void Session::allocate_training() {
 
 void Session::allocate_classes() {
   const int64_t labels = model_.spec().labels;
-  // Rows begin at multiples of 32 bytes, whatever the number of labels: matrix units want that.
+  // Rows begin at multiples of 32 bytes for any number of labels, because matrix units need this alignment.
   const Shape padded{options_.eval_seqs, (labels + 7) / 8 * 8};
   class_logits_ = ctx_.alloc(ctx_.persistent, padded, DType::fp32, "class logits");
   if (options_.class_weights.empty()) return;
@@ -171,8 +171,8 @@ MemoryPlan Session::run_on_paper() {
     result.saved = {ctx_.saved.high_water(), ctx_.saved.owners_at_peak()};
     result.scratch = {ctx_.scratch.high_water(), ctx_.scratch.owners_at_peak()};
   };
-  // Batches may be dense or not, of all rows or of a part, and libraries want different workspaces for them: the plan
-  // covers all, and counts the work of a dense one. Rows that several sequences share are never dense.
+  // Batches may be dense or not, and use all rows or a part. Libraries need different workspaces for these, so the plan
+  // covers all of them; it counts the work of a dense batch. Rows shared by several sequences are never dense.
   const auto run_all = [&](Inputs& inputs, bool in_quarters, auto&& ops) {
     inputs.seq.dense = inputs.may_be_dense;
     ops(inputs);
@@ -300,7 +300,7 @@ void Session::train_micro(const MicroBatch& batch) {
   enter(Phase::train);
   const int quarters = upload(train_inputs_, batch);
   upload_value(&ctx_.scalars->token_base, static_cast<uint32_t>(batch.token_base));
-  // Gradients of the first micro-batch overwrite, those of later ones add: two sequences.
+  // Gradients of the first micro-batch overwrite, those of later ones add, so there are two sequences.
   run(first_micro_ ? Sequence::first_micro : Sequence::later_micro, quarters, train_inputs_.seq.dense,
       [&] { train_step_ops(quarters_of(train_inputs_, quarters)); });
   grads_->set_all_written();
@@ -379,7 +379,7 @@ std::vector<Session::SequenceLoss> Session::eval_sequences(const MicroBatch& bat
 
 void Session::rehearse_evaluation(const MicroBatch& batch) {
   if (options_.device.kind == DeviceKind::cpu) return;
-  constexpr int kRuns = 2;  // sequences are captured the second time
+  constexpr int kRuns = 2;  // sequences are captured in their second run
   MicroBatch one_token = batch;
   std::fill(one_token.cu_seqlens.begin() + 1, one_token.cu_seqlens.end(), 1);
   enter(Phase::eval);

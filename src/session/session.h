@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: what one running training, or a trained model at work, needs beside the model's structure. It plans itself
-// on paper, allocates one slab, and after that never allocates again.
+// Session: everything that training, evaluating or generating needs besides the model's structure. It plans itself on
+// paper, allocates one slab, and then never allocates again.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ std::unique_ptr<Runtime> make_runtime(const SessionOptions& options);
 
 class Session {
  public:
-  // What the device counts from step to step.
+  // Counters that the device updates from step to step.
   struct Progress {
     uint32_t updates = 0;
     float loss_scale = 1;
@@ -31,12 +31,12 @@ class Session {
 
   Session(const Transformer& model, const SessionOptions& options);
 
-  // The plan alone: nothing is allocated, and the device need not be present. With the runtime of a device that is,
+  // Only plans: nothing is allocated, and the device need not be present. With the runtime of a present device,
   // libraries are asked for the sizes of their workspaces.
   static MemoryPlan plan(const Transformer& model, const SessionOptions& options, Runtime* runtime = nullptr);
 
   const MemoryPlan& memory_plan() const { return plan_; }
-  // Memory beside the slab, and all that is used on the device as its driver sees it; 0 where there is none.
+  // Memory besides the slab, and all memory used on the device according to its driver; 0 without a driver.
   size_t library_bytes() const { return runtime_->library_bytes(); }
   size_t driver_bytes() const { return runtime_->driver_bytes(); }
   // High-water marks of the real arenas so far, to compare with the plan.
@@ -51,25 +51,25 @@ class Session {
   ExecContext& context() { return ctx_; }
   const SessionOptions& options() const { return options_; }
   Weights& weights() { return *weights_; }
-  // For who fills weights from files, and refreshes what follows from them: with room for what that takes. Averages
-  // start from the result.
+  // For loading weights from files: `fill` writes them and refreshes values derived from them, and has scratch memory
+  // for this. Averages start from the resulting weights.
   void write_weights(const std::function<void(ExecContext&, Weights&)>& fill);
   const Gradients& gradients() const { return *grads_; }
 
-  // A training step: begin_step, train_micro for every micro-batch, end_step. A mean loss above `loss_limit` gates the
-  // update, like one that is not finite.
+  // A training step: begin_step, train_micro for every micro-batch, end_step. The update is skipped if the mean loss
+  // exceeds `loss_limit` or is not finite.
   void begin_step(int64_t step, float lr, int64_t num_targets,
                   float loss_limit = std::numeric_limits<float>::infinity()) {
     begin_weighted_step(step, lr, double(num_targets), loss_limit);
   }
-  // The same where targets weigh differently: the loss is divided by the sum of their weights.
+  // The same if targets have different weights: the loss is divided by the sum of their weights.
   void begin_weighted_step(int64_t step, float lr, double weight_sum, float loss_limit);
   void train_micro(const MicroBatch& batch);
   struct StepResult {
-    double loss_sum = 0;  // over the step's targets
+    double loss_sum = 0;  // sum over the step's targets
     float grad_norm = 0;
-    bool finite = true;  // false: weights and moments were left alone
-    Progress progress;   // behind the step
+    bool finite = true;  // false: weights and moments were not updated
+    Progress progress;   // after the step
   };
   StepResult end_step() { return wait(submit_step()); }
   // end_step in two parts, so that the host can prepare the next step while the device computes this one. Results must
@@ -77,11 +77,11 @@ class Session {
   Runtime::Read submit_step();
   StepResult wait(Runtime::Read step);
 
-  // After a step that was not finite: the first layer and sample of the batch whose activations are not, or else the
-  // parameter whose gradient is not.
+  // After a step that was not finite: names the first layer and sample of the batch with activations that are not, or
+  // the parameter whose gradient is not.
   std::string diagnose(const StepBatch& batch);
 
-  // Exchanges weights and averages: once before an evaluation with the averages, once after it.
+  // Swaps weights and averages. Call it before an evaluation with the averages, and again after it.
   bool has_average() const { return average_.defined(); }
   void exchange_average();
 
@@ -98,52 +98,52 @@ class Session {
   };
   static constexpr const char* kAverageName = "averaged_weights";
   HostState host_state(bool with_values = true);
-  // Call after values were written into a host state: the session takes them over.
+  // Call after writing values into a host state: the session takes them over.
   void restore(const HostState& state, const Progress& progress);
 
-  // Counts and times every op of the steps that follow, until stop_profile. They are not replayed as graphs.
+  // Counts and times every op until stop_profile. Meanwhile steps are not replayed as graphs.
   void profile(Ledger& ledger);
   void stop_profile();
 
   // A contiguous fp32 tensor of the session, in host memory.
   std::vector<float> read(const TensorView& view);
 
-  // The sum of the losses of one micro-batch's targets, without weights. Of language models.
+  // Language models: the sum of the losses of a micro-batch's targets, without weights.
   double eval_micro(const MicroBatch& batch);
-  // The same for each of its sequences: minus the log-probability of its targets. With options.sequence_losses.
+  // The same for each of its sequences: minus the log-probability of its targets. Needs options.sequence_losses.
   struct SequenceLoss {
     double loss_sum = 0;
     int64_t num_targets = 0;
   };
   std::vector<SequenceLoss> eval_sequences(const MicroBatch& batch);
-  // Of classifiers: (num_seqs, labels), valid until the next call.
+  // Classifiers: (num_seqs, labels), valid until the next call.
   std::span<const float> class_logits(const MicroBatch& batch);
 
-  // Evaluates one token of the batch in every way in which later batches may be evaluated, so that what these ways
-  // load, plan and capture is there before they come. A CPU has nothing of that.
+  // Evaluates one token of the batch in every form that later batches may have, so that modules, plans and graphs for
+  // all of them exist beforehand. Does nothing on a CPU.
   void rehearse_evaluation(const MicroBatch& batch);
 
-  // Generation: the logits (V) of the token that follows the prompt, of which at most the last `context` tokens count,
-  // and of the one that follows `token` after it. They stay valid until the next call of either. Each call runs the
-  // tokens whose keys and values are not cached: one a call as a rule, and all of them after another phase used the
-  // memory, or after exchange_average or restored. (Who writes weights by hand starts again.) A full context starts
-  // over from its last context / 2 tokens (at least 1), because positions cannot slide.
+  // Generation: the logits (V) for the token after the prompt, of which at most the last `context` tokens are used, and
+  // for the token after `token`. They stay valid until the next call of either function. Each call runs the tokens
+  // whose keys and values are not cached: usually one, but all of them after another phase used the memory, or after
+  // exchange_average or restored. After writing weights directly, the caller must start again with the prompt. A full
+  // context restarts with its last context / 2 tokens (at least 1), because positions cannot slide.
   std::span<const float> start_generation(std::span<const int32_t> prompt);
   std::span<const float> continue_generation(int32_t token);
 
  private:
-  // A phase's inputs in device memory: views of one block, so that a batch arrives in one copy.
+  // A phase's inputs in device memory. They are views of one block, so that a batch arrives in one copy.
   struct Inputs {
     TensorView block;        // int32: tokens, token types, positions, targets, weights, sequence offsets
     TensorView tokens;       // (N) int32
-    TensorView token_types;  // (N) int32; undefined where the model has none
-    TensorView targets;      // (N) int32; of classifiers (max_seqs) int32, or fp32 values
-    TensorView weights;      // (N) fp32; undefined where batches have none
+    TensorView token_types;  // (N) int32; undefined if the model has none
+    TensorView targets;      // (N) int32; for classifiers (max_seqs) int32, or fp32 values
+    TensorView weights;      // (N) fp32; undefined if batches have none
     SeqLayout seq;
     bool may_be_dense = false;
 
     int64_t capacity() const { return tokens.numel(); }
-    // The first so many rows.
+    // Views of the first rows.
     Inputs first_rows(int64_t rows) const;
     ModelInputs model_inputs() const { return {.tokens = tokens, .token_types = token_types}; }
   };
@@ -157,13 +157,13 @@ class Session {
   void allocate_classes();
   MemoryPlan run_on_paper();
   void enter(Phase phase);
-  // Returns how many quarters of the rows the batch takes.
+  // Returns how many quarters of the rows the batch needs.
   int upload(Inputs& inputs, const MicroBatch& batch);
   template <class T>
   void upload_value(T* to, const T& value) {
     runtime_->upload(to, std::as_bytes(std::span(&value, 1)));
   }
-  // Sequences of ops that may be captured; dense batches, and every number of quarters, are sequences of their own.
+  // Sequences of ops that may be captured. Dense batches and each number of quarters have their own sequence.
   enum class Sequence : uint8_t { first_micro, later_micro, update, eval };
   void run(Sequence sequence, int quarters, bool dense, const std::function<void()>& ops);
   StepScalars read_scalars();
@@ -194,7 +194,7 @@ class Session {
   StepInputs step_inputs_;
   bool first_micro_ = true;
   std::unique_ptr<OpObserver> profiler_;
-  std::vector<int32_t> staging_;  // a batch as Inputs::block has it
+  std::vector<int32_t> staging_;  // a batch in the layout of Inputs::block
   std::optional<Phase> phase_;
   ArenaUse use_;
   std::optional<Weights> weights_;
@@ -202,14 +202,14 @@ class Session {
   std::optional<Optimizer> optimizer_;
   TensorView average_;  // (P) fp32
   PositionTables tables_;
-  TensorView logits_;           // (1, V), of causal language models
+  TensorView logits_;           // (1, V), for causal language models
   TensorView class_weights_;    // (labels) fp32, or undefined
   TensorView sequence_losses_;  // (sequences of an evaluation) fp32, or undefined
-  TensorView class_logits_;     // (eval sequences, labels rounded up) fp32, of classifiers
+  TensorView class_logits_;     // (eval sequences, labels rounded up) fp32, for classifiers
   std::vector<float> next_logits_, host_logits_;
   Inputs train_inputs_, eval_inputs_, generate_inputs_;
-  // Generation: the tokens so far, the first num_cached_ of which have their rows in caches_ (one a layer, in the saved
-  // arena).
+  // Generation: the tokens so far. The first num_cached_ of them have rows in caches_ (one cache per layer, in the
+  // saved arena).
   std::vector<int32_t> sequence_;
   size_t num_cached_ = 0;
   std::vector<KvCache> caches_;

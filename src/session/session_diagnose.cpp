@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: where a step that was not finite went wrong.
+// Session: finds where a step that was not finite went wrong.
 #include <algorithm>
 #include <cmath>
 
@@ -43,7 +43,7 @@ std::string Session::diagnose(const StepBatch& batch) {
     if (!std::all_of(grad.begin(), grad.end(), [](float value) { return std::isfinite(value); }))
       return fmt::format("activations are finite; the gradient of '{}' is not", model_.params().spec(id).name);
   }
-  return "activations and gradients are finite one by one; their norm or the loss overflows";
+  return "all activations and gradients are finite, but their norm or the loss overflows";
 }
 
 }  // namespace gradmill

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: the part that writes, token after token, with cached keys and values.
+// Session: generates text token by token, with cached keys and values.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -47,9 +47,9 @@ std::span<const float> Session::extend_sequence() {
 
 std::span<const float> Session::start_generation(std::span<const int32_t> prompt) {
   if (model_.spec().head != HeadKind::causal_lm) {
-    throw usage_error("the model has no head that writes tokens one after the other", "use a causal language model");
+    throw usage_error("the model cannot generate text", "use a causal language model");
   }
-  if (prompt.empty()) throw usage_error("the prompt has no tokens", "give at least one to start from");
+  if (prompt.empty()) throw usage_error("the prompt has no tokens", "give at least one token to continue from");
   const auto last = prompt.last(std::min(prompt.size(), static_cast<size_t>(options_.context)));
   sequence_.assign(last.begin(), last.end());
   num_cached_ = 0;

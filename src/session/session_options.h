@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session is made with, beside the model.
+// What a session is made with, besides the model.
 #pragma once
 
 #include <functional>
@@ -14,10 +14,10 @@
 
 namespace gradmill {
 
-// For fp16, whose gradients underflow: the loss is multiplied, gradients divided again in fp32.
+// For fp16, whose gradients underflow: the loss is multiplied by the scale, and gradients are divided by it in fp32.
 struct LossScaling {
   float initial = 1;
-  uint32_t growth_steps = 0;  // finite steps after which it doubles; 0: it stays
+  uint32_t growth_steps = 0;  // finite steps after which the scale doubles; 0: it stays
 };
 
 struct SessionOptions : BatchShape {
@@ -26,17 +26,17 @@ struct SessionOptions : BatchShape {
   DType dtype = DType::fp32;
   SavePolicy policy = SavePolicy::none();
   AdamWOptions adamw;
-  float ema_decay = 0;  // of averaged weights; 0: none are kept
+  float ema_decay = 0;  // decay of averaged weights; 0: none are kept
   float dropout = 0;
   uint64_t seed = 0;
-  bool inference = false;        // evaluates and generates only: no gradients, moments or averages, no room for a step
+  bool inference = false;        // only evaluates and generates: no gradients, moments or averages, no memory for steps
   bool sequence_losses = false;  // a language model's Session::eval_sequences may be called
   bool poison = false;           // fill every allocation with NaN first: for tests
   KernelOptions kernels;
   LossScaling loss_scaling;
-  bool capture = false;      // replay steps as graphs, where the device can
+  bool capture = false;      // replay steps as graphs if the device supports it
   bool autotune = false;     // time the libraries' algorithms in the first step
-  std::string tuning_cache;  // file that keeps what was timed
+  std::string tuning_cache;  // file that stores the timings
   std::function<void(const std::string&)> note = [](const std::string&) {};
 
   const BatchShape& shape() const { return *this; }

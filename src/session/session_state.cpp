@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: weights, moments and averages as checkpoints hold them.
+// Session: weights, moments and averages in the form of checkpoints.
 #include <cassert>
 
 #include "ops/ema.h"
@@ -55,7 +55,7 @@ void Session::restore(const HostState& state, const Progress& progress) {
     }
     if (has_average()) copy_to_device(ctx_, average_, state.optimizer[2].view.data);
   }
-  // A run may come back in another precision, where the old scale means nothing.
+  // A run may be resumed in another precision, where the old loss scale has no meaning.
   const bool scaled = options_.loss_scaling.growth_steps > 0 && progress.loss_scale > 1;
   upload_value(&ctx_.scalars->updates, progress.updates);
   upload_value(&ctx_.scalars->loss_scale, scaled ? progress.loss_scale : options_.loss_scaling.initial);

@@ -8,19 +8,19 @@
 namespace gradmill {
 namespace {
 
-// Tokens whose text is out and that are decoded again with those behind them: decoders look at a neighbour, not
-// further.
+// Tokens whose text was returned, but that are decoded again with the tokens after them: decoders look at one
+// neighbour, not further.
 constexpr size_t kContext = 4;
 
-// Bytes at the end that are the beginning of a character.
+// The number of bytes at the end that begin an incomplete character.
 size_t unfinished_bytes(std::string_view text) {
   for (size_t size = 1; size <= std::min<size_t>(3, text.size()); ++size) {
     const auto byte = static_cast<unsigned char>(text[text.size() - size]);
-    if ((byte & 0xC0) == 0x80) continue;  // the middle of one
+    if ((byte & 0xC0) == 0x80) continue;  // inside a character
     if (byte < 0xC2 || byte > 0xF4) return 0;
     const size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
     const size_t begin = text.size() - size;
-    // What cannot be completed any more is not kept.
+    // Bytes that can no longer be completed are not held back.
     return length > size && utf8_part_length(text, begin) == size ? size : 0;
   }
   return 0;

@@ -6,13 +6,13 @@
 namespace gradmill {
 namespace {
 
-constexpr double kInterval = 1.0;  // seconds: the driver averages over about as long
+constexpr double kInterval = 1.0;  // seconds; the driver averages over about this time
 
 GpuMonitor::Sampler sampler_of(const DeviceSpec& device) {
   if (device.kind != DeviceKind::cuda) return nullptr;
   std::optional<cuda::Nvml> opened = cuda::Nvml::open(device.index);
   if (!opened) return nullptr;
-  // A std::function must be copyable, an open library is not.
+  // A std::function must be copyable, but an open library is not.
   return [nvml = std::make_shared<cuda::Nvml>(std::move(*opened))] { return nvml->sample(); };
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the GPU does while a run uses it: load, power, heat, memory.
+// The state of the GPU during a run: load, power, temperature, memory.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ class GpuMonitor {
  public:
   using Sampler = std::function<std::optional<cuda::GpuSample>()>;
 
-  // Knows nothing on a CPU, or where the driver's management library is missing.
+  // Has no values on a CPU, or if the driver's management library is missing.
   explicit GpuMonitor(const DeviceSpec& device);
   GpuMonitor(Sampler sampler, SecondsClock clock) : sampler_(std::move(sampler)), clock_(std::move(clock)) {}
 
-  // The newest values. `refresh` asks for new ones, which is done at most once a second.
+  // The newest values. `refresh` asks for new ones, at most once a second.
   const GpuMetrics& metrics(bool refresh);
 
  private:

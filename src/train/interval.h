@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When something is due: every so many steps, epochs or minutes, whichever comes first.
+// Decides when something is due: after a number of steps, epochs or minutes, whichever comes first.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ class Interval {
       : steps_(every_steps), epoch_steps_(every_epochs * steps_per_epoch), minutes_(every_minutes) {}
 
   bool is_on() const { return steps_ > 0 || epoch_steps_ > 0 || minutes_ > 0; }
-  // After `step` steps. The clock starts again with each due moment.
+  // Whether it is due after `step` steps. The clock restarts each time it is due.
   bool due(int64_t step) {
     const bool now = (steps_ > 0 && step % steps_ == 0) || (epoch_steps_ > 0 && step % epoch_steps_ == 0) ||
                      (minutes_ > 0 && minutes_since_last() >= minutes_);

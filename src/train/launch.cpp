@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A line for people. A terminal that is gone must not end a run.
+// Prints a line for the user. A closed terminal must not end the run.
 void say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 
 struct Prepared {
@@ -32,7 +32,7 @@ struct Prepared {
   std::optional<ResumePoint> resume;
 };
 
-// What the preset chooses stands below what the command line says, which it leaves alone.
+// The command line overrides the settings that the preset chooses.
 void apply_preset(ConfigRequest request, const std::string& name, LoadedConfig& config) {
   const Preset preset = choose_preset(config, name, check_run_data);
   say("gradmill: " + preset.reason);
@@ -45,7 +45,7 @@ void apply_preset(ConfigRequest request, const std::string& name, LoadedConfig& 
 
 fs::path saved_config(const ResumePoint& point) { return point.run_folder / kConfigFile; }
 
-// Settings that a run was started with keep their origins when it is resumed.
+// A resumed run keeps the origins of the settings it was started with.
 void keep_origins(const fs::path& saved, LoadedConfig& config) {
   std::ifstream file(saved, std::ios::binary);
   const std::map<std::string, std::string> origins = origins_in({std::istreambuf_iterator<char>(file), {}});
@@ -55,11 +55,11 @@ void keep_origins(const fs::path& saved, LoadedConfig& config) {
   }
 }
 
-// A resumed run has its own saved settings; the command line changes them.
+// A resumed run has its own saved settings, which the command line can change.
 Prepared prepare(const LaunchOptions& options) {
   Prepared prepared;
   if (!options.preset.empty() && !options.resume.empty() && options.resume != "auto") {
-    throw usage_error("--preset is for new runs: one that is resumed has its settings already",
+    throw usage_error("--preset is for new runs; a resumed run already has its settings",
                       "leave --preset out, or name the settings to change");
   }
   if (options.resume == "auto") {
@@ -70,7 +70,7 @@ Prepared prepare(const LaunchOptions& options) {
   }
   ConfigRequest request = options.config;
   if (prepared.resume && !options.preset.empty()) {
-    say(fmt::format("gradmill: preset {}: left alone, the run has its settings already", options.preset));
+    say(fmt::format("gradmill: preset {} is ignored: a resumed run already has its settings", options.preset));
   }
   if (prepared.resume) {
     const fs::path saved = saved_config(*prepared.resume);
@@ -98,8 +98,7 @@ std::optional<Checkpoint> open_checkpoint(const CheckpointStore& store, const Re
   std::optional<Checkpoint> checkpoint = store.newest(&skipped);
   for (const std::string& line : skipped) say("gradmill: " + line);
   if (!checkpoint) {
-    throw data_error(fmt::format("'{}' has no checkpoint that can be read", point.run_folder.string()),
-                     "start a new run");
+    throw data_error(fmt::format("'{}' has no readable checkpoint", point.run_folder.string()), "start a new run");
   }
   return checkpoint;
 }
@@ -141,8 +140,8 @@ LoadedConfig load_file(const fs::path& path) {
   return load_config(request);
 }
 
-// Every checkpoint has the settings it was made with. The run's own must have as many: a damaged file, whose missing
-// settings would be the defaults, is not taken for a run that was changed.
+// Every checkpoint has the settings it was made with, and the run's own file must have all of them. Otherwise the
+// missing settings of a damaged file would be taken for changes to the defaults.
 void check_settings_are_whole(const ResumePoint& point, const LoadedConfig& of_checkpoint, const fs::path& kept) {
   const LoadedConfig of_run = load_file(saved_config(point));
   std::vector<std::string> missing;
@@ -150,12 +149,12 @@ void check_settings_are_whole(const ResumePoint& point, const LoadedConfig& of_c
     if (origin != "default" && of_run.origins.at(key) == "default") missing.push_back(key);
   }
   if (missing.empty()) return;
-  throw data_error(fmt::format("'{}' lacks {} of the run's settings, {} for one", saved_config(point).string(),
+  throw data_error(fmt::format("'{}' lacks {} of the run's settings, for example {}", saved_config(point).string(),
                                missing.size(), missing.front()),
-                   fmt::format("put a copy of '{}' in its place", kept.string()));
+                   fmt::format("replace it by a copy of '{}'", kept.string()));
 }
 
-// What is different from what the run was started with, or from what its checkpoint was made with.
+// The settings that differ from those the run was started with, or from those of its checkpoint.
 std::vector<ConfigDifference> changes_since(const Prepared& prepared, const std::optional<Checkpoint>& checkpoint) {
   if (!checkpoint) return diff(load_file(saved_config(*prepared.resume)).config, prepared.config.config);
   const fs::path kept = checkpoint->folder() / kKeptConfigFile;
@@ -164,7 +163,7 @@ std::vector<ConfigDifference> changes_since(const Prepared& prepared, const std:
   return diff(of_checkpoint.config, prepared.config.config);
 }
 
-// A tokenizer that is no longer where the settings say: every checkpoint has it.
+// If the tokenizer is no longer where the settings say, it is taken from the checkpoint, which has a copy.
 std::optional<RunTokenizer> kept_tokenizer(const Prepared& prepared) {
   const std::string& name = tokenizer_name(prepared.config.config);
   if (!prepared.resume || prepared.resume->from_start) return std::nullopt;
@@ -173,10 +172,10 @@ std::optional<RunTokenizer> kept_tokenizer(const Prepared& prepared) {
   return open_run_tokenizer(store.path(prepared.resume->step.value_or(store.steps().back())).string());
 }
 
-// What of a run may be refused: everything is opened here, and no file of the run is changed.
+// Opens the parts of a run that may be refused. No file of the run is changed.
 struct Opened {
   fs::path folder;
-  std::optional<RunLock> lock;  // of a run that is resumed: a new one has no folder yet
+  std::optional<RunLock> lock;  // for a resumed run; a new one has no folder yet
   CheckpointStore store;
   std::optional<Checkpoint> checkpoint;
   std::vector<ConfigDifference> changes;  // since the checkpoint
@@ -198,7 +197,7 @@ RunParts open_parts(const Prepared& prepared) {
                                            .stop_requested = StopSignal::requested});
 }
 
-// From here on the folder is the run's.
+// Creates or takes over the run's folder.
 void take_folder(Opened& opened, const Prepared& prepared, const Trainer& trainer) {
   create_run_folder(opened.folder);
   if (!opened.lock) opened.lock.emplace(opened.folder);
@@ -207,28 +206,28 @@ void take_folder(Opened& opened, const Prepared& prepared, const Trainer& traine
   write_run_files(opened.folder, prepared.config, trainer.data());
 }
 
-// Checkpoints after the one that is resumed belong to a future that will not be.
+// Checkpoints after the resumed one belong to steps that will be repeated.
 void drop_later_checkpoints(CheckpointStore& store, const Checkpoint& resumed) {
   for (const int64_t step : store.steps()) {
     if (step > resumed.step()) store.remove(step);
   }
 }
 
-// What to say of a resumed run before it continues.
+// The notes about a resumed run before it continues.
 std::vector<std::string> resume_notes(const Opened& opened) {
   std::vector<std::string> notes = {opened.checkpoint ? fmt::format("resumed from step {}", opened.checkpoint->step())
-                                                      : "this run has no checkpoint yet: it starts from its beginning"};
+                                                      : "this run has no checkpoint yet: it starts from the beginning"};
   for (const ConfigDifference& change : opened.changes) {
-    notes.push_back(fmt::format("changed since: {} was {}, now {}", change.key, change.a, change.b));
+    notes.push_back(fmt::format("setting changed: {} was {}, now {}", change.key, change.a, change.b));
   }
   return notes;
 }
 
-// For a run that an error ends.
+// The note for a run that an error ends.
 std::string how_to_go_on(const CheckpointStore& store, const fs::path& folder) {
   const std::vector<int64_t> saved = store.steps();
-  if (saved.empty()) return "the run ends before its first checkpoint: nothing was saved";
-  return fmt::format("the run ends; what was saved at step {} goes on with: gradmill train --resume '{}'", saved.back(),
+  if (saved.empty()) return "the run ended before its first checkpoint: nothing was saved";
+  return fmt::format("the run ended; resume it from step {} with: gradmill train --resume '{}'", saved.back(),
                      folder.string());
 }
 
@@ -248,8 +247,8 @@ TrainOutcome run(Trainer& trainer, const Opened& opened, MetricsFan& metrics, co
 
 int report_end(const TrainOutcome& outcome, const fs::path& folder, const Note& note) {
   if (outcome.status == RunStatus::interrupted) {
-    note(fmt::format("{}: saved at step {}; go on with: gradmill train --resume '{}'", StopSignal::name(), outcome.step,
-                     folder.string()));
+    note(fmt::format("{}: saved at step {}; resume with: gradmill train --resume '{}'", StopSignal::name(),
+                     outcome.step, folder.string()));
     return static_cast<int>(ExitCode::interrupted);
   }
   if (!outcome.sample.empty()) fmt::print("\nsample:\n{}\n", outcome.sample);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics to files and screen: the screen sees every step, files every n-th, the last one, and all that is rare.
+// Sends metrics to files and screen. The screen gets every step; files get every n-th, the last one, and rare events.
 #pragma once
 
 #include <optional>
@@ -37,7 +37,7 @@ class MetricsFan final : public MetricsSink {
     both([&](MetricsSink& sink) { sink.rewind(step); });
   }
   void finish(const RunSummary& summary) override {
-    // An interrupted run goes on: its files must not differ from those of one that was not.
+    // An interrupted run may be resumed; its files must then equal those of an uninterrupted run.
     if (unwritten_ && summary.status == RunStatus::completed) files_.step(*unwritten_);
     both([&](MetricsSink& sink) { sink.finish(summary); });
   }

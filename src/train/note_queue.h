@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NoteQueue: lines that any thread leaves for the one that may show them.
+// NoteQueue: any thread adds lines, and the thread that may print them takes them.
 #pragma once
 
 #include <mutex>
@@ -15,7 +15,7 @@ class NoteQueue {
     const std::lock_guard lock(mutex_);
     lines_.push_back(line);
   }
-  // Those since the last call, in order.
+  // The lines since the last call, in order.
   std::vector<std::string> take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(lines_, {});

@@ -28,7 +28,7 @@ Feature precision_feature(const RunConfig& config, const SessionOptions& options
   std::string detail(options.kernels.tf32 ? "tf32" : name_of(options.dtype));
   const bool wants_bf16 = config.machine.dtype == "auto" || config.machine.dtype == "bf16";
   if (options.device.kind == DeviceKind::cuda && options.device.compute_capability < kFirstWithBf16 && wants_bf16) {
-    detail += "; this GPU's matrix units know fp16 (machine.dtype=fp16), not bf16";
+    detail += "; this GPU's matrix units support fp16 (machine.dtype=fp16), but not bf16";
   }
   return {"precision", true, detail};
 }
@@ -43,11 +43,12 @@ Feature tf32_feature(const RunConfig& config, const SessionOptions& options) {
 
 Feature attention_feature(const SessionOptions& options) {
   const bool whole = options.device.kind == DeviceKind::cuda && options.kernels.attention == AttentionBackend::math;
-  return {"flash attention", !whole,
-          whole ? "attention.backend=math keeps a matrix of context x context" : "tiled, memory linear in the context"};
+  return {
+      "flash attention", !whole,
+      whole ? "attention.backend=math stores a matrix of context x context" : "tiled, memory linear in the context"};
 }
 
-// Of a model of which only a part trains.
+// Empty unless only a part of the model is trained.
 std::string trained_part(const ParamTable& params) {
   int64_t trained = 0;
   for (const Segment& segment : params.segments()) trained += segment.size;
@@ -84,7 +85,7 @@ std::vector<Feature> run_features(const RunConfig& config) {
       precision_feature(config, options),
       tf32_feature(config, options),
       {"cuda graphs", gpu && options.capture, gpu ? "compile.mode=" + config.compile.mode : "needs a GPU"},
-      {"autotuned products", gpu && options.autotune, gpu ? "compile.mode=" + config.compile.mode : "needs a GPU"},
+      {"autotuned GEMMs", gpu && options.autotune, gpu ? "compile.mode=" + config.compile.mode : "needs a GPU"},
       attention_feature(options),
       {"fused adamw", options.kernels.fused_adamw,
        fmt::format("lr {:g}, weight decay {:g}", config.optimizer.lr, config.optimizer.weight_decay)},

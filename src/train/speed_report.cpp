@@ -12,7 +12,7 @@ namespace gradmill {
 namespace {
 
 constexpr int64_t kWarmUpSteps = 3, kFewestSteps = 10;
-// Steps of models from 10M to 1B parameters, tuned with care, reach 67 to 70% on an H200.
+// Carefully tuned models from 10M to 1B parameters reach 67 to 70% on an H200.
 constexpr double kGoodShare = 0.5, kFairShare = 0.25;
 constexpr double kMostStall = 0.01, kLeastUtilisation = 0.6;
 
@@ -45,18 +45,20 @@ std::vector<std::string> SpeedReport::advice(const RunConfig& config, double sha
   }
   const double utilisation = samples_ > 0 ? sum_.utilisation / double(samples_) : 1;
   if (utilisation < kLeastUtilisation) {
-    lines.push_back(fmt::format("kernels ran {} of the time: the CPU that starts them may have other work",
-                                format_percent(utilisation)));
+    lines.push_back(
+        fmt::format("kernels ran only {} of the time: the CPU that launches them may be busy with other work",
+                    format_percent(utilisation)));
   }
   if (share >= kGoodShare) return lines;
   const std::string& mode = config.compile.mode;
   if (mode == "off" || mode == "default") {
     lines.push_back(fmt::format("compile.mode={}: reduce-overhead replays steps as CUDA graphs", mode));
   }
-  if (config.attention.backend == "math") lines.push_back("attention.backend=math: auto keeps no matrix of all scores");
-  if (config.machine.deterministic) lines.push_back("machine.deterministic=true: some kernels are slower with it");
+  if (config.attention.backend == "math")
+    lines.push_back("attention.backend=math stores all scores; attention.backend=auto does not");
+  if (config.machine.deterministic) lines.push_back("machine.deterministic=true makes some kernels slower");
   lines.push_back(
-      "more tokens at once (training.micro_batch_size) use a GPU better; 'gradmill bench ops' shows which ops are "
+      "larger micro-batches (training.micro_batch_size) use a GPU better; 'gradmill bench ops' shows which ops are "
       "slow");
   return lines;
 }
@@ -65,11 +67,11 @@ std::vector<std::string> SpeedReport::lines(const RunConfig& config) const {
   if (steps_ < kFewestSteps) return {};
   const double flops = sum_.flops / sum_.seconds;
   const bool gpu = device_.kind == DeviceKind::cuda;
-  std::string first = fmt::format("speed     {} tok/s, {:.4g} ms a step of which {} waited for data",
+  std::string first = fmt::format("speed     {} tok/s, {:.4g} ms per step, {} of it waiting for data",
                                   format_count(sum_.tokens / sum_.seconds), sum_.seconds / double(steps_) * 1e3,
                                   format_percent(sum_.stall_seconds / sum_.seconds));
   if (peak_flops_ > 0) first += ", MFU " + format_percent(flops / peak_flops_);
-  // A CPU's rates are guesses from its number of cores.
+  // A CPU's rates are only estimated from its number of cores.
   if (!gpu || !(roofline_flops_ > 0) || std::isinf(roofline_flops_)) return {first};
   const double share = flops / roofline_flops_;
   std::vector<std::string> lines = {first + judge(share)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a run's steps are beside what its device could do on paper, and what to change where they are slow.
+// Compares the speed of a run's steps with what its device can do on paper, and says what to change if they are slow.
 #pragma once
 
 #include "config/run_config.h"
@@ -9,23 +9,24 @@
 namespace gradmill {
 
 struct StepWork {
-  double seconds = 0, stall_seconds = 0;  // the whole step; of it, at most, what the device waited for data
+  double seconds = 0,
+         stall_seconds = 0;  // the whole step; an upper bound of the part in which the device waited for data
   double tokens = 0, flops = 0;
-  double utilisation = kUnknown;  // of the GPU, as its driver sees it; 0 to 1
+  double utilisation = kUnknown;  // of the GPU, according to its driver; 0 to 1
 };
 
 class SpeedReport {
  public:
   SpeedReport() = default;
-  // FLOP/s: the dense peak of the run's precision, and what its ops reach if each is as fast as its roofline. Without
-  // known rates of the device 0 and infinite.
+  // FLOP/s: the dense peak of the run's precision, and the rate if each op is as fast as its roofline. If the rates of
+  // the device are unknown they are 0 and infinite.
   SpeedReport(const DeviceSpec& device, double peak_flops, double roofline_flops)
       : device_(device), peak_flops_(peak_flops), roofline_flops_(roofline_flops) {}
 
-  // The first steps make plans, time algorithms and capture graphs: they are left out.
+  // Leaves out the first steps, which make plans, time algorithms and capture graphs.
   void add(const StepWork& step);
 
-  // Lines for people, of which the first begins with "speed"; none after too few steps to judge.
+  // Lines for the user, of which the first begins with "speed"; none if there were too few steps to judge.
   std::vector<std::string> lines(const RunConfig& config) const;
 
  private:

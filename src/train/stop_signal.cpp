@@ -15,7 +15,7 @@ namespace {
 
 std::atomic<int> received{0};
 
-// nohup starts a program with SIGHUP ignored: it is to go on without its terminal.
+// nohup starts a program with SIGHUP ignored, so that it continues without its terminal.
 bool is_ignored(int signal) {
   struct sigaction action {};
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -41,13 +41,13 @@ sigset_t stop_signals() {
 
 }  // namespace
 
-// One thread waits for the signals and every other blocks them. A handler would not do: it runs on the stack of
-// whatever thread it meets, and oneDNN's kernels lend the stack register to other work, so that the frame of a signal
-// would overwrite the heap.
+// One thread waits for the signals, and all others block them. A handler would not work: it runs on the stack of an
+// arbitrary thread, but oneDNN's kernels use the stack register for other purposes, so the frame of a signal would
+// overwrite the heap.
 void StopSignal::install() {
   const sigset_t signals = stop_signals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // threads started from here on inherit it
-  ::signal(SIGPIPE, SIG_IGN);                     // the reader of a run's lines may end before the run
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // threads started from now on inherit it
+  ::signal(SIGPIPE, SIG_IGN);                     // the reader of a run's output may end before the run
   static std::once_flag started;
   std::call_once(started, [] { std::thread(wait_for_signals).detach(); });
 }

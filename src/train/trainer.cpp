@@ -48,7 +48,7 @@ Trainer::Trainer(const RunConfig& config, RunParts parts)
   peak_flops_ = options.device.matrix_flops(options.dtype, options.kernels.tf32) *
                 (cpu ? double(options.num_threads) / options.device.num_units : 1.0);
   speed_ = {options.device, peak_flops_, flops_per_micro_batch_ / step.seconds};
-  // A GPU computes one step while the host prepares the next. To judge spikes, each loss must be known first.
+  // A GPU computes one step while the host prepares the next. To detect spikes, each loss must be known first.
   max_pending_ = cpu || guard_.watches_spikes() ? 0 : 1;
 }
 
@@ -76,7 +76,7 @@ TrainOutcome Trainer::run() {
       const int64_t step = submitted_;
       const bool last = step == length_.total_steps;
       const bool eval = eval_interval_.due(step) && !last, save_now = save_interval_.due(step) && !last;
-      // What follows must see exactly the steps before it.
+      // Evaluations and checkpoints must include exactly the steps before them.
       if (eval || save_now || last) complete_all();
       if (pending_.size() > max_pending_) complete_step();
       const bool here = state_.step == step;  // not pending, and not rolled back
@@ -135,7 +135,7 @@ void Trainer::complete_step() {
   state_.loss_scale = result.progress.loss_scale;
   state_.scale_streak = result.progress.scale_streak;
   state_.tokens_seen += static_cast<uint64_t>(step.batch.tokens());
-  // A batch may be without a target: instructions whose answers were cut off, classes without weight.
+  // A batch may have no target, for example if answers were cut off or a class has weight 0.
   const double divisor = step.batch.divisor();
   last_loss_ = divisor > 0 ? result.loss_sum / divisor : 0;
   if (result.finite) {
@@ -154,7 +154,7 @@ void Trainer::judge(const Pending& step, const Session::StepResult& result) {
   const bool spike = !result.finite && last_loss_ > double(step.loss_limit);
   const bool rescaled = !result.finite && std::isfinite(last_loss_) && config_.machine.dtype == "fp16";
   if (spike) {
-    services_.note(fmt::format("step {}: loss {:.4f} is far above its mean of {:.4f}: the update was skipped",
+    services_.note(fmt::format("step {}: loss {:.4f} is far above its running mean of {:.4f}: the update was skipped",
                                state_.step, last_loss_, state_.running_loss));
   } else if (rescaled) {
     ++state_.scale_skips;
@@ -164,7 +164,7 @@ void Trainer::judge(const Pending& step, const Session::StepResult& result) {
     services_.note(fmt::format("step {}: the update was skipped: {}", state_.step, session_.diagnose(step.batch)));
   }
   if (state_.step % length_.steps_per_epoch == 0) report_epoch();
-  // An overflow that a smaller loss scale will cure is not a bad step, as long as it can still shrink.
+  // An overflow is not a bad step as long as the loss scale can still shrink to avoid it.
   const bool good = result.finite || (rescaled && result.progress.loss_scale > 1);
   if (good && !result.finite) return;
   if (guard_.must_roll_back(state_, good, last_loss_)) roll_back();
@@ -172,7 +172,7 @@ void Trainer::judge(const Pending& step, const Session::StepResult& result) {
 
 TrainOutcome Trainer::finish() {
   restore_best();
-  // An evaluation that fails must not lose the end of the run.
+  // A failing evaluation must not lose the end of the run.
   if (!state_.stopped_early && saved_step_ != state_.step) save();
   const auto start = Clock::now();
   const Assessment result = evaluate(true);

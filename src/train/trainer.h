@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training loop: load, step, judge, evaluate, save.
+// The training loop: load, step, check, evaluate, save.
 #pragma once
 
 #include <chrono>
@@ -23,21 +23,21 @@
 
 namespace gradmill {
 
-// What a run needs from outside.
+// The services that a run gets from outside.
 struct TrainServices {
-  MetricsSink* metrics = nullptr;                                     // must be given
+  MetricsSink* metrics = nullptr;                                     // required
   CheckpointStore* store = nullptr;                                   // null: nothing is saved
   std::function<bool()> stop_requested = [] { return false; };        // polled wherever the run may take long
-  std::function<void(const std::string&)> note = [](const auto&) {};  // a line for people
-  std::string config_yaml;                                            // kept in every checkpoint
+  std::function<void(const std::string&)> note = [](const auto&) {};  // gets a line for the user
+  std::string config_yaml;                                            // stored in every checkpoint
 };
 
 struct TrainOutcome {
   RunStatus status = RunStatus::completed;
   int64_t step = 0;
   double train_loss = 0;       // of the last step of this process
-  double validation_loss = 0;  // over the whole validation split; with the best weights after early stopping
-  std::vector<std::pair<std::string, double>> validation_values;  // the same, of a task's metrics
+  double validation_loss = 0;  // over the whole validation split; after early stopping with the best weights
+  std::vector<std::pair<std::string, double>> validation_values;  // a task's metrics, likewise
   std::string sample;
 };
 
@@ -52,9 +52,9 @@ class Trainer {
   double flops_per_token() const { return flops_per_token_; }
   Session& session() { return session_; }
 
-  // Goes on from `checkpoint`. Throws a data error when it does not belong to this model and tokenizer.
+  // Resumes from `checkpoint`. Throws a data error if it does not belong to this model and tokenizer.
   void resume(const Checkpoint& checkpoint);
-  // Before run().
+  // Call it before run().
   void attach(TrainServices services);
   TrainOutcome run();
 
@@ -64,13 +64,13 @@ class Trainer {
   // A step that the device may still be computing.
   struct Pending {
     StepBatch batch;
-    std::string data_place = {};  // behind it
+    std::string data_place = {};  // after the step
     float lr = 0, loss_limit = 0;
-    double stall_seconds = 0;  // the device may have waited so long for the batch
+    double stall_seconds = 0;  // the device may have waited this long for the batch
     Runtime::Read result = 0;
   };
   void submit_step();
-  // Takes the oldest pending step into the state, or all of them.
+  // Completes the oldest pending step, or all of them, and adds them to the state.
   void complete_step();
   void complete_all();
   void judge(const Pending& step, const Session::StepResult& result);
@@ -78,35 +78,35 @@ class Trainer {
   void report_epoch();
   void roll_back();
   void evaluate_and_judge();
-  // `last`: of the run, with all there is, and a threshold tuned on it.
+  // `last`: the last evaluation of the run, on all validation data, which also tunes the threshold.
   Assessment evaluate(bool last);
-  // For the checkpoint of the step whose weights it was tuned with.
+  // Stores the threshold in the checkpoint of the step whose weights it was tuned with.
   void keep_threshold(const Threshold& threshold, int64_t step);
   void tune_threshold_of_best();
   bool take_if_best(const Assessment& result);
   void report_eval(const Assessment& result, std::chrono::steady_clock::time_point start, bool best);
   void save();
-  // Gives the checkpoint of the state's step this state.
+  // Writes the state into the checkpoint of its step.
   void save_state(const TrainState& state);
-  // Changes the store and removes what is not to be kept. False if that failed and the run goes on all the same.
+  // Changes the store and removes old checkpoints. Returns false if that failed but the run continues.
   bool change_store(const std::function<void()>& change);
   void restore_best();
   TrainOutcome finish();
   TrainOutcome interrupted();
   std::string sample(int64_t tokens);
-  // Evaluates a little and writes a little, so that what would fail there fails now and not after hours: validation
-  // data without targets, memory that the driver takes for kernels and graphs when they are first used.
+  // Evaluates and generates a little, so that problems show now and not after hours: validation data without targets,
+  // or memory that the driver takes for kernels and graphs at their first use.
   void rehearse();
-  // Whether the checkpoints that are to be kept will fit.
+  // Checks whether the checkpoints to be kept will fit on the disk.
   void check_disk() const;
   void restore(const Checkpoint& checkpoint);
   void check_same_tokenizer(const TrainState& saved) const;
   void open_loader();
   void poll_stop() const;
-  // Evaluations and checkpoints are no part of the step behind them.
+  // Evaluations and checkpoints must not count into the time of the step after them.
   void begin_step_anew();
   RunSummary summary(RunStatus status) const;
-  // A line for people; kept until there is someone to tell.
+  // Notes a line for the user; kept until it can be shown.
   void note(const std::string& line);
 
   RunConfig config_;
@@ -127,12 +127,12 @@ class Trainer {
   NoteQueue source_notes_;
   std::unique_ptr<BatchSource> source_;
   std::deque<Pending> pending_;
-  size_t max_pending_ = 0;  // steps submitted before the oldest one's result is looked at
-  int64_t submitted_ = 0;   // steps done, counting the pending ones
+  size_t max_pending_ = 0;  // steps submitted before the result of the oldest is read
+  int64_t submitted_ = 0;   // steps done, including the pending ones
   double flops_per_micro_batch_ = 0, flops_per_token_ = 0, peak_flops_ = 1;
   SpeedReport speed_;
   double last_loss_ = kUnknown;
-  // Of this process alone: times are not part of a run's state.
+  // For this process only: times are not part of a run's state.
   std::chrono::steady_clock::time_point run_start_, last_step_end_;
   double step_seconds_ = 0, epoch_seconds_ = 0;
   int64_t process_steps_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainer: saving, resuming, going back.
+// Trainer: saving, resuming, rolling back.
 #include <algorithm>
 
 #include "adapters/peft_folder.h"
@@ -41,7 +41,7 @@ bool Trainer::change_store(const std::function<void()>& change) {
     return true;
   } catch (const Error& error) {
     if (config_.checkpoint.on_error == "stop") throw;
-    services_.note(fmt::format("warning: {}; training goes on", error.what()));
+    services_.note(fmt::format("warning: {}; training continues", error.what()));
     return false;
   }
 }
@@ -49,10 +49,10 @@ bool Trainer::change_store(const std::function<void()>& change) {
 void Trainer::check_disk() const {
   const std::optional<size_t> free = services_.store != nullptr ? services_.store->free_bytes() : std::nullopt;
   if (!free) return;
-  // Weights, two moments, averages.
+  // Weights, two moments, and averages if they are kept.
   const size_t values = session_.has_average() ? 4 : 3;
   const size_t each = values * sizeof(float) * static_cast<size_t>(model_.params().flat_size());
-  // The last one; those that are kept on the way, where a new one is whole before the oldest goes; and the best.
+  // The last checkpoint; those kept during the run, where a new one is complete before the oldest is removed; the best.
   const bool several = save_interval_.is_on(), best = config_.checkpoint.keep_best && eval_interval_.is_on();
   const int64_t wanted = 1 + (several ? config_.checkpoint.keep_last : 0) + (best ? 1 : 0);
   const int64_t more = std::max<int64_t>(1, wanted - std::ssize(services_.store->steps()));
@@ -73,18 +73,19 @@ void Trainer::check_same_tokenizer(const TrainState& saved) const {
   const RunTokenizer& tokenizer = data_->tokenizer();
   const bool was_chars = !saved.vocabulary.empty();
   if (tokenizer.is_chars() != was_chars) {
-    throw data_error(fmt::format("this run was trained on {}, and the settings now say {}",
+    throw data_error(fmt::format("this run was trained on {}, but the settings now name {}",
                                  was_chars ? "characters" : "tokens", was_chars ? "tokens" : "characters"),
                      "resume with the same data.dataset, or data.path and data.tokenizer, or start a new run");
   }
   if (saved.vocabulary != state_.vocabulary) {
     throw data_error(
-        fmt::format("the text '{}' has other characters than the one this run was trained on", data_->name()),
+        fmt::format("the characters of the text '{}' differ from those of the text this run was trained on",
+                    data_->name()),
         "resume with the same data.dataset and data.max_chars, or start a new run");
   }
   if (saved.tokenizer_hash != state_.tokenizer_hash) {
     throw data_error(fmt::format("the tokenizer '{}' is not the one this run was trained with", config_.data.tokenizer),
-                     "resume with data.tokenizer=CHECKPOINT, where its files are kept, or start a new run");
+                     "resume with data.tokenizer=CHECKPOINT, which has a copy of its files, or start a new run");
   }
 }
 
@@ -98,16 +99,16 @@ void Trainer::resume(const Checkpoint& checkpoint) {
   }
   if (saved.data_hash != state_.data_hash) {
     note(data_->tokenizer().is_chars()
-             ? "the text has changed since the checkpoint (same characters): the order of batches goes on, the content "
-               "differs"
-             : "the data has changed since the checkpoint: steps go on, their content differs");
+             ? "the text has changed since the checkpoint (with the same characters): the order of batches continues, "
+               "but the content differs"
+             : "the data has changed since the checkpoint: steps continue, but their content differs");
   }
   const std::string data_hash = state_.data_hash;
   const uint64_t seed = state_.seed;
   restore(checkpoint);
   state_.data_hash = data_hash;
   state_.seed = seed;
-  // More patience, or more steps, may have been asked for.
+  // The settings may now ask for more patience or more steps.
   state_.stopped_early = false;
 }
 
@@ -126,13 +127,13 @@ void Trainer::roll_back() {
   const std::string bad = fmt::format("{} bad steps in a row up to step {}", state_.bad_steps, state_.step);
   if (!checkpoint || state_.rollbacks >= config_.training.max_rollbacks) {
     throw Error(ExitCode::failure,
-                fmt::format("{}: the loss or gradient is not finite or jumps, and {}", bad,
+                fmt::format("{}: the loss or gradient is not finite, or jumps, and {}", bad,
                             checkpoint ? fmt::format("{} roll-backs did not help", state_.rollbacks)
                                        : std::string("there is no checkpoint to go back to")),
                 fmt::format("try optimizer.lr={:.2g} schedule.warmup_steps={}", config_.optimizer.lr / 2,
                             std::max<int64_t>(200, 2 * config_.schedule.warmup_steps)));
   }
-  // What was submitted since belongs to the future that is given up.
+  // Steps submitted since are given up.
   for (const Pending& step : pending_) session_.wait(step.result);
   pending_.clear();
   const int64_t rollbacks = state_.rollbacks + 1;
@@ -143,8 +144,8 @@ void Trainer::roll_back() {
   state_.bad_steps = 0;
   services_.metrics->rewind(state_.step);
   services_.note(fmt::format(
-      "{}: back to step {} with the learning rate times {:.3g}; if it happens again, try optimizer.lr={:.2g}", bad,
-      state_.step, lr_factor, config_.optimizer.lr * lr_factor));
+      "{}: going back to step {} with the learning rate times {:.3g}; if it happens again, try optimizer.lr={:.2g}",
+      bad, state_.step, lr_factor, config_.optimizer.lr * lr_factor));
   open_loader();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainer: evaluations, and which of them is the best.
+// Trainer: evaluations, and the choice of the best.
 #include <algorithm>
 #include <cmath>
 
@@ -23,14 +23,14 @@ Assessment Trainer::evaluate(bool last) {
     put_back();
     return result;
   } catch (...) {
-    // A checkpoint must hold the weights, not the averages.
+    // Swap back: a checkpoint must hold the weights, not the averages.
     put_back();
     throw;
   }
 }
 
 void Trainer::rehearse() {
-  // Twice: graphs are captured the second time.
+  // Twice, because graphs are captured the second time.
   const auto batches = [&](const RunData::UseBatch& use) {
     data_->visit_validation(0, [&](const MicroBatch& batch) {
       const bool go_on = use(batch) && use(batch) && batch.num_targets == 0;
@@ -40,7 +40,7 @@ void Trainer::rehearse() {
   };
   evaluate_unseen(session_, run_model_.task, batches, services_.stop_requested);
   if (config_.sample.tokens == 0 || model_.spec().head != HeadKind::causal_lm) return;
-  // Without a look at the logits: steps judge whether a model diverges.
+  // Ignores the logits: whether the model diverges is checked in steps.
   const std::vector<TokenId> prompt = data_->prompt();
   session_.start_generation(prompt);
   for (int i = 0; i < 2; ++i) session_.continue_generation(prompt.back());
@@ -81,7 +81,7 @@ void Trainer::report_eval(const Assessment& result, std::chrono::steady_clock::t
 
 void Trainer::keep_threshold(const Threshold& threshold, int64_t step) {
   const std::string line =
-      fmt::format("with the weights of step {}, the second class is the answer from a probability of {:.4f}: {} {:.4f}",
+      fmt::format("with the weights of step {}, the second class is predicted from a probability of {:.4f}: {} {:.4f}",
                   step, threshold.value, config_.eval.threshold, threshold.score);
   services_.note(line);
   services_.metrics->text(state_.step, "threshold", line);
@@ -92,7 +92,7 @@ void Trainer::keep_threshold(const Threshold& threshold, int64_t step) {
   save_state(kept);
 }
 
-// The best checkpoint is what is used later, so it has a threshold of its own.
+// The best checkpoint is the one used later, so it has its own threshold.
 void Trainer::tune_threshold_of_best() {
   const int64_t step = state_.best_step;
   if (services_.store == nullptr || !config_.checkpoint.keep_best || step == state_.step) return;

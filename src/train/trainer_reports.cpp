@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainer: what a run tells its metrics.
+// Trainer: reports to the metrics.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace gradmill {
 
 void Trainer::report_step(const Pending& step, const Session::StepResult& result) {
-  // Of batches in parts of the rows, tokens are what was computed for something.
+  // If batches use only a part of the rows, FLOPs are those of the useful tokens.
   const double flops = step.batch.num_tokens ? flops_per_token_ * double(*step.batch.num_tokens)
                                              : flops_per_micro_batch_ * double(step.batch.micro.size());
   const GpuMetrics& gpu = monitor_.metrics(state_.step % config_.logging.every_steps == 0);

@@ -61,11 +61,11 @@ TEST(LadderRungs, OneThingOffLeavesTheRestOn) {
   find(rungs.all_but, "CUDA graphs").adjust(options);
   EXPECT_FALSE(options.capture);
   EXPECT_TRUE(options.autotune);
-  find(rungs.all_but, "activations in products").adjust(options);
+  find(rungs.all_but, "activations fused with GEMMs").adjust(options);
   EXPECT_FALSE(options.kernels.fused_activations);
   find(rungs.all_but, "batched weight gradients").adjust(options);
   EXPECT_FALSE(options.kernels.batched_gradients);
-  find(rungs.all_but, "norms in products").adjust(options);
+  find(rungs.all_but, "norms fused with GEMMs").adjust(options);
   EXPECT_FALSE(options.kernels.norms_in_products);
   RunConfig gated;
   gated.model.style = "llama";
@@ -151,7 +151,7 @@ Ladder example() {
 TEST(Ladder, MarkdownHidesNothing) {
   const std::string text = ladder_markdown(example());
   for (const char* part : {"| fp32 ", "not run", "does not fit: the plan needs 90 GiB", "x 2.00", "x 1.50", "OFF",
-                           "reference", "cuDNN is not here", "Parity against '+ tf32'", "one thing off", "x 0.50"}) {
+                           "reference", "cuDNN is not here", "Parity with '+ tf32'", "on except one thing", "x 0.50"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
 }

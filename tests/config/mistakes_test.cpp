@@ -61,10 +61,10 @@ TEST(ConfigMistakes, DataSettingsThatNothingWouldRead) {
     return more;
   };
   EXPECT_TRUE(mistakes_of({.overrides = with_tokens({})}).empty());
-  expect_parts(mistake_of(with_tokens({"data.dataset=shakespeare"})), {"one of them says what the run learns from"});
+  expect_parts(mistake_of(with_tokens({"data.dataset=shakespeare"})), {"set only one of them"});
   expect_parts(mistake_of(with_tokens({"data.max_chars=5"})), {"data.max_chars is 5"});
   expect_parts(mistake_of(with_tokens({"data.download=true"})), {"data.download is true"});
-  expect_parts(mistake_of(with_tokens({"data.task=instruct", "data.column=a"})), {"names of their own"});
+  expect_parts(mistake_of(with_tokens({"data.task=instruct", "data.column=a"})), {"have fixed names"});
   expect_parts(mistake_of(with_tokens({"data.task=instruct", "data.eos=none"})), {"data.eos is none"});
   expect_parts(mistake_of(with_tokens({"data.streaming=true"})),
                {"data.validation_path is", "name the validation data"});
@@ -73,7 +73,7 @@ TEST(ConfigMistakes, DataSettingsThatNothingWouldRead) {
   for (const char* epochs : {"eval.every_epochs=1", "checkpoint.every_epochs=1"}) {
     std::vector<std::string> overrides = streamed;
     overrides.push_back(epochs);
-    expect_parts(mistake_of(overrides), {"streams are counted in steps"});
+    expect_parts(mistake_of(overrides), {"a stream has no epochs"});
   }
 }
 
@@ -157,9 +157,9 @@ TEST(ConfigMistakes, DuplicateKeys) {
   const TemporaryFolder folder;
   const auto lines = mistakes_in(folder, "model:\n  layers: 1\n  heads: 2\n  layers: 3\ndata:\nmodel:\n  heads: 4\n");
   ASSERT_EQ(lines.size(), 3u) << testing::PrintToString(lines);
-  expect_parts(lines[0], {":4: duplicate key 'model.layers', already in line 2"});
-  expect_parts(lines[1], {":6: duplicate key 'model', already in line 1"});
-  expect_parts(lines[2], {":7: duplicate key 'model.heads', already in line 3"});
+  expect_parts(lines[0], {":4: duplicate key 'model.layers', already on line 2"});
+  expect_parts(lines[1], {":6: duplicate key 'model', already on line 1"});
+  expect_parts(lines[2], {":7: duplicate key 'model.heads', already on line 3"});
 }
 
 TEST(ConfigMistakes, SyntaxErrorsDoNotHideOthers) {
@@ -218,18 +218,19 @@ TEST(ConfigMistakes, Groups) {
 
 TEST(ConfigMistakes, RulesOverSeveralSettings) {
   EXPECT_EQ(mistake_of({"model.heads=5"}),
-            "model.width is 128 (default), model.heads is 5 (command line); the width must be a multiple of the heads");
-  expect_parts(mistake_of({"data.order=grouped"}), {"it is for data.task=classify or regress"});
+            "model.width is 128 (default), model.heads is 5 (command line); the width must be a multiple of the number "
+            "of heads");
+  expect_parts(mistake_of({"data.order=grouped"}), {"it needs data.task=classify or regress"});
   expect_parts(mistake_of({"eval.metric=mcc"}), {"eval.metric is mcc"});
-  expect_parts(mistake_of({"model.style=bert"}), {"an encoder learns from labelled data"});
-  expect_parts(mistake_of({"model.load_in=nf4"}), {"weights that train cannot be quantised"});
-  expect_parts(mistake_of({"adapter.kind=lora"}), {"adapters belong to a model from a file"});
-  expect_parts(mistake_of({"model.kv_heads=3"}), {"the heads must be a multiple of the key heads"});
-  expect_parts(mistake_of({"model.bias=false", "model.style=llama"}), {"only gpt2's biases can be left out"});
+  expect_parts(mistake_of({"model.style=bert"}), {"bert is an encoder"});
+  expect_parts(mistake_of({"model.load_in=nf4"}), {"only frozen weights can be quantised"});
+  expect_parts(mistake_of({"adapter.kind=lora"}), {"adapters need a pretrained model"});
+  expect_parts(mistake_of({"model.kv_heads=3"}), {"the number of heads must be a multiple of kv_heads"});
+  expect_parts(mistake_of({"model.bias=false", "model.style=llama"}), {"only model.style=gpt2 can do without biases"});
   expect_parts(mistake_of({"training.epochs=3"}),
                {"training.steps is 2000 (default), training.epochs is 3 (command line)"});
   expect_parts(mistake_of({"training.steps=0"}), {"training.steps is 0"});
-  expect_parts(mistake_of({"optimizer.lr=1e-5"}), {"must not be above the peak"});
+  expect_parts(mistake_of({"optimizer.lr=1e-5"}), {"must not exceed the peak"});
   EXPECT_EQ(load_config({.overrides = {"optimizer.lr=1e-5", "schedule.name=constant"}}).config.optimizer.lr, 1e-5);
   EXPECT_EQ(load_config({.overrides = {"training.steps=0", "training.epochs=3"}}).config.training.epochs, 3);
   // One mistake, not two: the rule would look at a value that was not taken.
@@ -237,11 +238,11 @@ TEST(ConfigMistakes, RulesOverSeveralSettings) {
 }
 
 TEST(ConfigMistakes, NamesOfOtherPrograms) {
-  expect_parts(mistake_of({"training.learning_rate=1"}), {"unknown key", "here that is optimizer.lr"});
-  expect_parts(mistake_of({"learning_rate=1"}), {"here that is optimizer.lr"});
-  expect_parts(mistake_of({"model.n_layer=2"}), {"here that is model.layers"});
-  expect_parts(mistake_of({"adapter.target_modules=x"}), {"here that is adapter.targets"});
-  expect_parts(mistake_of({"training.bf16=true"}), {"here that is machine.dtype"});
+  expect_parts(mistake_of({"training.learning_rate=1"}), {"unknown key", "in Gradmill it is optimizer.lr"});
+  expect_parts(mistake_of({"learning_rate=1"}), {"in Gradmill it is optimizer.lr"});
+  expect_parts(mistake_of({"model.n_layer=2"}), {"in Gradmill it is model.layers"});
+  expect_parts(mistake_of({"adapter.target_modules=x"}), {"in Gradmill it is adapter.targets"});
+  expect_parts(mistake_of({"training.bf16=true"}), {"in Gradmill it is machine.dtype"});
   expect_parts(mistake_of({"machine.device=gpu"}), {"did you mean 'cuda'?"});
   expect_parts(mistake_of({"machine.dtype=bfloat16"}), {"did you mean 'bf16'?"});
 }

@@ -48,7 +48,7 @@ struct Loaded {
   explicit Loaded(const fs::path& folder, bool new_head = false)
       : config(read_folder_config(folder)),
         model(config.spec),
-        session(model, {.context = 8}),
+        session(model, {{.context = 8}}),
         source(folder),
         map(map_weights(source, config.family, model, new_head)) {
     WeightsFiller filler(session.context(), session.weights(), 1);
@@ -213,7 +213,7 @@ TEST(ModelFolder, NamesTensorExpectedAndFound) {
   tensors[0] = make_tensor("model.embed_tokens.weight", "I64", {40, 16});
   expect_refusal("is I64", refusal(tensors));
   tensors.erase(tensors.begin());
-  expect_refusal("no tensor 'model.embed_tokens.weight', of shape (40, 16)", refusal(tensors));
+  expect_refusal("there is no tensor 'model.embed_tokens.weight' of shape (40, 16)", refusal(tensors));
 }
 
 TEST(ModelFolder, RefusesValuesThatAreNotFinite) {

@@ -173,7 +173,7 @@ TEST_F(LabelledRunTest, AdaptersBesideAFrozenBase) {
   for (const Case& one : {Case{"lora", "lora", "bf16"}, Case{"dora", "dora", "bf16"}, Case{"nf4", "lora", "nf4"}}) {
     SCOPED_TRACE(one.name);
     const std::string name = one.name;
-    config_.adapter = AdapterSettings();
+    config_.adapter = AdapterTrainingConfig();
     config_.adapter.kind = one.kind;
     config_.adapter.rank = 4;
     config_.adapter.dropout = config_.adapter.kind == "dora" ? 0 : 0.05;
@@ -208,7 +208,7 @@ TEST_F(LabelledRunTest, AdaptersBesideAFrozenBase) {
     export_model_to({.from = peft, .to = folder_.path() / (name + "-kept")});
     EXPECT_EQ(read_bytes(folder_.path() / (name + "-kept") / "model.safetensors", kWholeFile),
               read_bytes(folder_.path() / (name + "-merged") / "model.safetensors", kWholeFile));
-    config_.adapter = AdapterSettings();
+    config_.adapter = AdapterTrainingConfig();
     config_.adapter.path = peft.string();
     const Run further = run(name + "-further");
     EXPECT_LT(further.recorder.steps.front().loss, whole.recorder.steps.front().loss);

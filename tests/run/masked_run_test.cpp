@@ -148,8 +148,8 @@ TEST_F(MaskedRunTest, StreamsToo) {
 
 TEST_F(MaskedRunTest, RefusesWhatHasNoMask) {
   config_.data.tokenizer = tokenizer().string();
-  expect_error([&] { load_run_data(config_); }, ExitCode::usage, {"no token [MASK]"});
-  expect_error([&] { check_run_data(config_); }, ExitCode::usage, {"no token [MASK]"});
+  expect_error([&] { load_run_data(config_); }, ExitCode::usage, {"a token [MASK]"});
+  expect_error([&] { check_run_data(config_); }, ExitCode::usage, {"a token [MASK]"});
 }
 
 }  // namespace

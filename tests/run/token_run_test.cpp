@@ -229,7 +229,7 @@ TEST_F(TokenRunTest, InstructionsLearnOnlyAnswers) {
   config_.data.task = "text";
   config_.data.path = (folder_.path() / "data").string();
   ready.data.path = load_run_data(config_)->origin();
-  expect_error([&] { load_run_data(ready); }, ExitCode::data, {"do not say", "--task instruct"});
+  expect_error([&] { load_run_data(ready); }, ExitCode::data, {"do not mark", "--task instruct"});
   config_.data.task = "instruct";
   config_.data.path = (folder_.path() / "instruct.jsonl").string();
   stream();

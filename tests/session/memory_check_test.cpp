@@ -50,7 +50,7 @@ TEST_F(MemoryCheck, NamesWhatIsLargest) {
 TEST_F(MemoryCheck, SaysWhenNoBatchIsSmallEnough) {
   const MemoryPlan needed = plan();
   expect_error([&] { require_memory(needed, options(), {}, needed.persistent.bytes - 1); }, ExitCode::out_of_memory,
-               {"stay whatever the batch", "smaller model", "adapter.kind=lora"});
+               {"are needed for any batch", "smaller model", "adapter.kind=lora"});
 }
 
 TEST_F(MemoryCheck, AdaptersAreOfferedANarrowerBase) {
@@ -63,7 +63,7 @@ TEST_F(MemoryCheck, AdaptersAreOfferedANarrowerBase) {
                                       std::pair(WeightFormat::nf4, "use a smaller model")}) {
     adapters.base = base;
     expect_error([&] { require_memory(needed, options(), adapters, needed.persistent.bytes - 1); },
-                 ExitCode::out_of_memory, {"stay whatever the batch", offered});
+                 ExitCode::out_of_memory, {"are needed for any batch", offered});
   }
 }
 

@@ -28,7 +28,7 @@ TEST(SpeedReport, ComparesWithTheRoofline) {
   const std::vector<std::string> lines = report(kStep).lines({});
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0],
-            "speed     10.0k tok/s, 100 ms a step of which 0.0% waited for data, MFU 40.0%; 80.0% of the roofline of "
+            "speed     10.0k tok/s, 100 ms per step, 0.0% of it waiting for data, MFU 40.0%; 80.0% of the roofline of "
             "H100 SXM "
             "80GB: good");
 }
@@ -38,7 +38,7 @@ TEST(SpeedReport, LeavesOutTheFirstStepsAndNeedsSome) {
   SpeedReport slow_start(device_by_name("h100"), 1000e12, 500e12);
   for (int i = 0; i < 3; ++i) slow_start.add({.seconds = 60, .tokens = 1000, .flops = 40e12});
   for (int i = 0; i < 10; ++i) slow_start.add(kStep);
-  EXPECT_TRUE(mention(slow_start.lines({}), "10.0k tok/s, 100 ms a step"));
+  EXPECT_TRUE(mention(slow_start.lines({}), "10.0k tok/s, 100 ms per step"));
 }
 
 TEST(SpeedReport, SaysWhatToChange) {
@@ -51,7 +51,7 @@ TEST(SpeedReport, SaysWhatToChange) {
   config.attention.backend = "math";
   const std::vector<std::string> lines = report(step).lines(config);
   for (const char* part :
-       {": slow", "20.0% waited for data", "waits for data", "data.num_workers", "ran 30.0%",
+       {": slow", "20.0% of it waiting for data", "waits for data", "data.num_workers", "ran 30.0%",
         "compile.mode=off: reduce-overhead", "attention.backend=math", "training.micro_batch_size"}) {
     EXPECT_TRUE(mention(lines, part)) << part;
   }
@@ -66,7 +66,7 @@ TEST(SpeedReport, JudgesNoCpuAndNoUnknownGpu) {
   SpeedReport unknown(device_by_name("h100"), 0, std::numeric_limits<double>::infinity());
   for (int i = 0; i < 20; ++i) unknown.add(kStep);
   EXPECT_EQ(unknown.lines({}),
-            std::vector<std::string>{"speed     10.0k tok/s, 100 ms a step of which 0.0% waited for data"});
+            std::vector<std::string>{"speed     10.0k tok/s, 100 ms per step, 0.0% of it waiting for data"});
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GGUF's metadata as config.json, so that one reader decides what a model is.
+// Turns GGUF's metadata into a config.json, so that a single reader decides what a model is.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kArchitectureNames = "llama, qwen2, qwen3, gemma3, gpt2";
 
-// Numbers of the file are fp32; as doubles they would be written with noise.
+// The file's numbers are fp32; written as doubles they would have meaningless digits.
 double short_number(double value) { return std::strtod(fmt::format("{}", static_cast<float>(value)).c_str(), nullptr); }
 
 class ConfigMaker {
@@ -90,7 +90,7 @@ class ConfigMaker {
 
   void add_llama(ordered_json& json) const {
     const int64_t width = file_.whole(key("embedding_length")), heads = file_.whole(key("attention.head_count"));
-    if (heads < 1) throw file_.refusal(key("attention.head_count"), "1 and more");
+    if (heads < 1) throw file_.refusal(key("attention.head_count"), "1 or more");
     const int64_t head_dim = file_.whole(key("attention.key_length"), std::max<int64_t>(width / heads, 1));
     if (file_.whole(key("attention.value_length"), head_dim) != head_dim) {
       throw file_.refusal(key("attention.value_length"), "the length of keys");
@@ -126,7 +126,7 @@ class ConfigMaker {
       json["sliding_window_pattern"] = file_.whole(key("attention.sliding_window_pattern"));
     }
     json["rope_local_base_freq"] = short_number(file_.number(key("rope.freq_base_swa"), 1e4));
-    // The largest of the family scales by width and heads, the others by the head's size; the files do not say.
+    // The family's largest model scales by width and heads, the others by the head's size; the files do not tell which.
     constexpr int64_t kLayersOf27B = 62;
     const bool largest = file_.whole(key("block_count")) == kLayersOf27B;
     json["query_pre_attn_scalar"] = largest ? width / heads : head_dim;
@@ -150,8 +150,8 @@ class ConfigMaker {
     json["rope_scaling"] = std::move(scaling);
   }
 
-  // llama.cpp's converter keeps Llama 3's scaling as one factor for each frequency. All of Llama 3 has the same limits,
-  // so the largest factor gives the whole rule; the others prove it.
+  // llama.cpp's converter stores Llama 3's scaling as one factor per frequency. All Llama 3 models have the same
+  // limits, so the largest factor determines the whole rule, and the others confirm it.
   ordered_json llama3_scaling(const GgufTensor& factors, double theta, int64_t head_dim) const {
     constexpr double kLow = 1, kHigh = 4, kContext = 8192;
     const auto refused = [&] { return file_.bad("rope_freqs.weight does not hold the factors of Llama 3's scaling"); };

@@ -19,10 +19,10 @@ constexpr size_t kAlignmentBytes = 32;
 struct Entry {
   std::string name;
   const ExportTensor* tensor = nullptr;  // null: the factors of rotary positions
-  std::vector<int64_t> dims;             // as the file has them, C order
+  std::vector<int64_t> dims;             // as in the file, C order
   GgmlType type = GgmlType::f32;
   bool turned = false;
-  int64_t head_rows = 0;  // rows of a head that are written in pairs
+  int64_t head_rows = 0;  // rows per head if they are written in pairs
   bool plus_one = false;
 
   size_t bytes() const {
@@ -48,11 +48,11 @@ GgmlType type_of(const Entry& entry, GgmlType wanted) {
 Entry make_entry(const ExportTensor& tensor, const HfConfig& config, GgmlType wanted) {
   const std::optional<std::string> name = gguf_name_of_hf(config.family, tensor.name);
   if (!name) {
-    throw usage_error(fmt::format("GGUF has no form for the tensor {}", tensor.name), "export as hf instead");
+    throw usage_error(fmt::format("GGUF cannot hold the tensor {}", tensor.name), "export as hf instead");
   }
   Entry entry{.name = *name, .tensor = &tensor};
   const std::vector<int64_t> dims = tensor.dims();
-  // The file has every matrix as (out, in).
+  // The file stores every matrix as (out, in).
   const bool transposed = config.family == HfFamily::gpt2 && entry.name.starts_with("blk.") && dims.size() == 2;
   entry.turned = tensor.turned != transposed;
   entry.dims = dims;
@@ -65,7 +65,7 @@ Entry make_entry(const ExportTensor& tensor, const HfConfig& config, GgmlType wa
   return entry;
 }
 
-// Llama 3's scaling as one factor for each frequency.
+// Llama 3's scaling as one factor per frequency.
 std::vector<float> llama3_factors(const TransformerSpec& spec) {
   std::vector<float> factors;
   const RopeScaling& scaling = spec.rope_scaling;
@@ -119,7 +119,7 @@ class TensorWriter {
   }
 
  private:
-  // Turned matrices are small; rows in pairs go head by head.
+  // Transposed matrices are small enough to hold. Rows in pairs are written head by head.
   void write_rearranged(const TensorSource& source, size_t index, const SourceTensor& tensor) {
     const int64_t rows = tensor.rows(), cols = tensor.cols();
     if (entry_.turned) {
@@ -133,7 +133,7 @@ class TensorWriter {
       });
       return append(std::move(turned));
     }
-    // A bias is a column of such rows.
+    // A bias is treated as a column of such rows.
     const bool vector = tensor.dims.size() == 1;
     const int64_t units = vector ? cols : rows, width = vector ? 1 : cols;
     const int64_t head = entry_.head_rows, half = head / 2, step = vector ? units : head;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GGUF: header, key-value pairs, tensor entries, aligned data. Every length is checked against what is left.
+// GGUF: header, key-value pairs, tensor entries, aligned data. Every length is checked against the remaining bytes.
 #include "model_files/gguf/gguf_file.h"
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 namespace gradmill {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the file's numbers are used as they lie");
+static_assert(std::endian::native == std::endian::little, "the file's numbers are used without conversion");
 
 constexpr uint64_t kMostTensors = 100'000, kMostValues = 100'000;
 constexpr size_t kMostKeyBytes = 65'535;
 constexpr uint32_t kMostDims = 4;
 
-// 0 for those without a fixed size.
+// 0 for types without a fixed size.
 size_t bytes_of_value(GgufValueType type) {
   switch (type) {
     case GgufValueType::uint8:
@@ -152,10 +152,10 @@ GgufFile::GgufFile(std::span<const std::byte> bytes, std::string_view where) : w
   if (num_tensors > kMostTensors || num_values > kMostValues) throw bad("too many tensors or keys");
   for (uint64_t i = 0; i < num_values; ++i) {
     const std::string_view key = cursor.text();
-    if (key.empty() || key.size() > kMostKeyBytes) throw bad("a key of no or too many bytes");
+    if (key.empty() || key.size() > kMostKeyBytes) throw bad("a key that is empty or too long");
     GgufValue value = read_value(cursor, GgufValueType{cursor.number<uint32_t>()});
     if (!values_.emplace(key, std::move(value)).second)
-      throw bad(fmt::format("{} comes twice", quote_for_message(key)));
+      throw bad(fmt::format("{} occurs twice", quote_for_message(key)));
   }
   read_tensors(cursor, num_tensors);
   const int64_t alignment = whole("general.alignment", 32);
@@ -226,7 +226,7 @@ void GgufFile::place_tensors(std::span<const std::byte> data) {
       return bad(fmt::format("tensor {}: {}", quote_for_message(tensor.name), what));
     };
     const GgmlBlock* block = find_ggml_block(tensor.type);
-    if (block == nullptr) continue;  // of no use, and of unknown size
+    if (block == nullptr) continue;  // not supported, and of unknown size
     int64_t numel = 1;
     for (const int64_t dim : tensor.dims) {
       if (__builtin_mul_overflow(numel, dim, &numel) || numel > (int64_t{1} << 48))

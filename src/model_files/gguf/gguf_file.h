@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GGUF files (versions 2 and 3): metadata and tensors as they lie there. Nothing in a file is trusted.
+// GGUF files (versions 2 and 3): metadata and tensors as stored. Nothing in a file is trusted.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace gradmill {
 
-// An array of numbers or flags, as it lies in the file.
+// An array of numbers or flags, as stored in the file.
 struct GgufArray {
   GgufValueType type = GgufValueType::uint8;
   uint64_t count = 0;
   std::span<const std::byte> bytes;
 
-  // A number or flag; `index` below count.
+  // A number or flag; `index` must be below `count`.
   double number(uint64_t index) const;
 };
 
@@ -30,12 +30,12 @@ using GgufValue = std::variant<uint64_t, int64_t, double, bool, std::string_view
 
 struct GgufTensor {
   std::string_view name;
-  std::vector<int64_t> dims;  // C order: the last one lies contiguous
-  uint32_t type = 0;          // GgmlType, or one that nothing here reads
+  std::vector<int64_t> dims;  // C order: the last one is contiguous
+  uint32_t type = 0;          // a GgmlType, or a type that is not supported
   std::span<const std::byte> bytes;
 };
 
-// Views of the bytes it was made from, which must outlive it.
+// A view of the bytes it was made from, which must outlive it.
 class GgufFile {
  public:
   // `where` names the file in messages. Throws a data_error.
@@ -43,18 +43,18 @@ class GgufFile {
 
   const std::string& where() const { return where_; }
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
-  const GgufValue* find(std::string_view key) const;  // null where there is none
+  const GgufValue* find(std::string_view key) const;  // null if there is none
 
-  // Typed values; without a fallback the key must be there. Throw a data_error that names file and key.
+  // Typed values; without a fallback the key must exist. They throw a data_error that names file and key.
   std::string_view text(std::string_view key, std::optional<std::string_view> fallback = std::nullopt) const;
   int64_t whole(std::string_view key, std::optional<int64_t> fallback = std::nullopt) const;
   double number(std::string_view key, std::optional<double> fallback = std::nullopt) const;
   bool flag(std::string_view key, bool fallback) const;
-  const GgufStrings* strings(std::string_view key) const;  // null where there is none
+  const GgufStrings* strings(std::string_view key) const;  // null if there is none
   const GgufArray* array(std::string_view key) const;
 
   Error bad(std::string_view what) const;
-  // A key whose value cannot be used.
+  // The error for a key whose value is not supported.
   Error refusal(std::string_view key, std::string_view supported) const;
 
  private:

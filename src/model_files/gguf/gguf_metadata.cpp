@@ -71,7 +71,7 @@ std::string GgufMetadata::header(uint64_t num_tensors) const {
 namespace {
 
 Error no_form(std::string_view what) {
-  return usage_error(fmt::format("GGUF has no form for {}", what), "export as hf instead");
+  return usage_error(fmt::format("GGUF cannot express {}", what), "export as hf instead");
 }
 
 void add_rope(GgufMetadata& metadata, const std::string& prefix, const TransformerSpec& spec) {
@@ -80,7 +80,7 @@ void add_rope(GgufMetadata& metadata, const std::string& prefix, const Transform
   const RopeScaling& scaling = spec.rope_scaling;
   switch (scaling.kind) {
     case RopeScalingKind::none:
-    case RopeScalingKind::llama3:  // factors in a tensor
+    case RopeScalingKind::llama3:  // its factors are written as a tensor
       return;
     case RopeScalingKind::linear:
       metadata.add_text(prefix + "rope.scaling.type", "linear");
@@ -99,7 +99,7 @@ void add_rope(GgufMetadata& metadata, const std::string& prefix, const Transform
   }
 }
 
-// llama.cpp knows the layers with a window from the pattern alone, and scales scores by what it knows of the family.
+// llama.cpp derives the layers with a window, and the scale of scores, from the family alone.
 void add_gemma(GgufMetadata& metadata, const std::string& prefix, const TransformerSpec& spec) {
   for (size_t layer = 0; layer < spec.local_layers.size(); ++layer) {
     if (spec.local_layers[layer] != ((layer + 1) % 6 != 0)) throw no_form("layers with windows in another pattern");
@@ -119,7 +119,7 @@ void add_model_metadata(GgufMetadata& metadata, const HfConfig& config) {
   const TransformerSpec& spec = config.spec;
   const auto architecture = architecture_of_kind(config.family);
   if (!architecture || spec.head != HeadKind::causal_lm) {
-    throw no_form(fmt::format("a {} as it is here; language models alone have one", config.architecture));
+    throw no_form(fmt::format("a {}; it only has language models", config.architecture));
   }
   const std::string prefix = fmt::format("{}.", *architecture);
   metadata.add_text("general.architecture", *architecture);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metadata of a GGUF file while it is put together. Private to the library.
+// Collects the metadata of a GGUF file. Private to the library.
 #pragma once
 
 #include <cstring>
@@ -22,7 +22,7 @@ class GgufMetadata {
   void add_types(std::string_view key, const std::vector<int32_t>& values);
   void add_scores(std::string_view key, const std::vector<float>& values);
 
-  // The file's beginning up to the tensor entries, for this many of them.
+  // The start of the file up to the tensor entries, for this many tensors.
   std::string header(uint64_t num_tensors) const;
 
   template <class T>
@@ -39,9 +39,9 @@ class GgufMetadata {
   uint64_t count_ = 0;
 };
 
-// Sizes and positions of a model under llama.cpp's keys. Throws a usage_error for what it has no key for.
+// Adds the sizes and positions of a model under llama.cpp's keys. Throws a usage_error for what has no key.
 void add_model_metadata(GgufMetadata& metadata, const HfConfig& config);
-// The tokenizer among a model's files.
+// Adds the tokenizer from a model's files.
 void add_tokenizer_metadata(GgufMetadata& metadata, const HfConfig& config, const std::vector<ExportFile>& files);
 
 }  // namespace gradmill

@@ -10,7 +10,7 @@
 namespace gradmill {
 namespace {
 
-// Dtypes that hold a tensor's values again; quantised ones have none.
+// The dtype that holds a tensor's values exactly; quantised types have none.
 std::optional<DType> exact_dtype(uint32_t type) {
   switch (static_cast<GgmlType>(type)) {
     case GgmlType::f32:
@@ -43,13 +43,13 @@ void GgufModel::add_tensors() {
   std::vector<std::pair<std::string, size_t>> names;
   for (size_t index = 0; index < file_.tensors().size(); ++index) {
     const std::string_view name = file_.tensors()[index].name;
-    if (name == "rope_freqs.weight") continue;  // the config has it
+    if (name == "rope_freqs.weight") continue;  // it is part of the config
     names.emplace_back(hf_name_of_gguf(config_.family, name).value_or(std::string(name)), index);
   }
   std::sort(names.begin(), names.end());
   for (const auto& [name, index] : names) {
     if (!tensors_.empty() && tensors_.back().name == name) {
-      throw file_.bad(fmt::format("tensor {} comes twice", quote_for_message(name)));
+      throw file_.bad(fmt::format("tensor {} occurs twice", quote_for_message(name)));
     }
     const GgufTensor& stored = file_.tensors()[index];
     const GgmlBlock* block = find_ggml_block(stored.type);
@@ -93,7 +93,7 @@ void GgufModel::read_stored(size_t tensor, int64_t begin, int64_t end, float* ou
 void GgufModel::read_rows(size_t index, int64_t begin, int64_t end, float* out) const {
   const Place& place = places_[index];
   const int64_t cols = tensors_[index].cols();
-  // transformers has the first halves of all pairs, then the second ones; the file has pairs.
+  // transformers stores the first elements of all pairs, then the second ones; the file stores pair by pair.
   const int64_t half = place.head_rows / 2;
   const auto stored_row = [&](int64_t row) {
     const int64_t in_head = row % place.head_rows;
@@ -115,7 +115,7 @@ void GgufModel::read_rows(size_t index, int64_t begin, int64_t end, float* out) 
     for (int64_t i = 0; i < (end - begin) * cols; ++i) out[i] -= 1;
   }
   check();
-  // By then nothing of it is needed again, whatever the order of its rows.
+  // Once the last row has been read, none of the tensor is needed again, whatever the order of its rows.
   if (mapping_ && end == tensors_[index].rows()) mapping_->release(file_.tensors()[place.tensor].bytes);
 }
 

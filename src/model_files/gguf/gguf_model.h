@@ -14,12 +14,12 @@
 
 namespace gradmill {
 
-// Values are those that transformers computes with: rotated rows in its order, norms without Gemma's 1.
+// Values are those of transformers: rotated rows in its order, and Gemma's norms without the added 1.
 class GgufModel final : public TensorSource {
  public:
-  // Throws a data_error that names the file and what of it cannot be used.
+  // Throws a data_error that names the file and the part that cannot be used.
   explicit GgufModel(const std::filesystem::path& path);
-  // Over bytes that outlive it.
+  // Reads from bytes that must outlive it.
   GgufModel(std::span<const std::byte> bytes, std::string_view where);
 
   const HfConfig& config() const { return config_; }
@@ -34,12 +34,12 @@ class GgufModel final : public TensorSource {
  private:
   struct Place {
     size_t tensor = 0;
-    int64_t head_rows = 0;  // rows of a head that lie in pairs; 0: they lie in order
+    int64_t head_rows = 0;  // rows per head if they are stored in pairs; 0: stored in order
     bool minus_one = false;
   };
   void add_tensors();
   Place place_of(size_t tensor, const std::string& hf_name) const;
-  // Rows as they lie.
+  // Rows as stored.
   void read_stored(size_t tensor, int64_t begin, int64_t end, float* out) const;
 
   std::optional<MappedFile> mapping_;
@@ -49,11 +49,11 @@ class GgufModel final : public TensorSource {
   std::vector<Place> places_;
 };
 
-// config.json of the model in a file.
+// A config.json for the model in a file.
 std::string gguf_config_json(const GgufFile& file);
 
-// tokenizer.json and tokenizer_config.json of a file; empty where it has no tokenizer. Throws a data_error for a kind
-// of tokenizer that is not known.
+// A tokenizer.json and tokenizer_config.json made from a file; empty if it has no tokenizer. Throws a data_error for an
+// unknown kind of tokenizer.
 struct GgufTokenizer {
   std::string json, config_json;
 };

@@ -77,7 +77,7 @@ std::optional<Parsed> parse(std::string_view name, std::string_view prefix) {
   return parsed;
 }
 
-// Both have no spaces, as nlohmann::json dumps them.
+// Neither has spaces, because nlohmann::json dumps none.
 constexpr std::string_view kByteLevel =
     R"({"add_prefix_space":false,"trim_offsets":true,"type":"ByteLevel","use_regex":true})";
 constexpr std::string_view kSmollm =
@@ -90,7 +90,7 @@ constexpr std::string_view kQwen2 =
 constexpr GgufPreTokenizer kPreTokenizers[] = {
     {"gpt-2", kByteLevel}, {"smollm", kSmollm}, {"llama-bpe", kLlama3, false, true}, {"qwen2", kQwen2, true}};
 
-// What has no influence on ids is left out.
+// Removes keys that do not affect ids.
 nlohmann::json essence(const nlohmann::json& part) {
   nlohmann::json result = part;
   if (result.is_object()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GGUF's vocabularies as tokenizer.json: byte-level BPE as it is, and SentencePiece's as a BPE over characters whose
-// merges follow from the scores.
+// Turns GGUF's vocabularies into tokenizer.json: byte-level BPE as it is, and SentencePiece as a BPE over characters
+// whose merges follow from the scores.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 enum class TokenType : int32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
 constexpr double kLastType = 6;
 
-// Strings from a file need not be UTF-8, which JSON must be.
+// JSON must be UTF-8, but strings from a file need not be.
 bool is_utf8(std::string_view text) {
   try {
     json(text).dump();
@@ -30,7 +30,7 @@ bool is_utf8(std::string_view text) {
   }
 }
 
-// Keys are distinct: looking for each among all the others, as an ordered object does, would take forever.
+// Keys are distinct, so the slow search of an ordered object for duplicates is skipped.
 ordered_json sorted_object(const std::vector<std::pair<std::string_view, size_t>>& items) {
   ordered_json::object_t object;
   object.reserve(items.size());
@@ -43,8 +43,7 @@ bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0x
 class TokenizerMaker {
  public:
   explicit TokenizerMaker(const GgufFile& file) : file_(file), tokens_(*file.strings("tokenizer.ggml.tokens")) {
-    if (tokens_.empty() || tokens_.size() > kMostTokens)
-      throw file_.bad("tokenizer.ggml.tokens has no or too many tokens");
+    if (tokens_.empty() || tokens_.size() > kMostTokens) throw file_.bad("tokenizer.ggml.tokens is empty or too long");
     for (size_t id = 0; id < tokens_.size(); ++id) {
       if (!is_utf8(tokens_[id])) throw file_.bad(fmt::format("token {} is not UTF-8", id));
     }
@@ -119,8 +118,9 @@ class TokenizerMaker {
     return added;
   }
 
-  // Added tokens are found before the model sees a text. Those behind all others may be left out of its vocabulary:
-  // Hugging Face's libraries number what it lacks from its size on, whatever the ids say.
+  // Added tokens are matched before the model sees a text. Those with the highest ids may be left out of the
+  // vocabulary: Hugging Face's libraries number added tokens that it lacks from its size upwards, whatever ids are
+  // given.
   size_t ordinary_end() const {
     size_t end = tokens_.size();
     while (end > 0 && is_added(end - 1)) --end;
@@ -133,13 +133,13 @@ class TokenizerMaker {
     std::sort(sorted.begin(), sorted.end());
     for (size_t i = 1; i < sorted.size(); ++i) {
       if (sorted[i].first == sorted[i - 1].first) {
-        throw file_.bad(fmt::format("the token {} comes twice", quote_for_message(sorted[i].first)));
+        throw file_.bad(fmt::format("the token {} occurs twice", quote_for_message(sorted[i].first)));
       }
     }
     return sorted_object(sorted);
   }
 
-  // BOS and EOS around a text.
+  // Puts BOS and EOS around a text.
   ordered_json post_processor() const {
     const auto bos = adds_bos() ? special("tokenizer.ggml.bos_token_id") : std::nullopt;
     const auto eos =
@@ -198,7 +198,7 @@ class TokenizerMaker {
                     std::move(model));
   }
 
-  // Every way to put a token together from two others, the best score first; ties as the order of ids has them.
+  // Every way to build a token from two others, best score first; ties in the order of ids.
   ordered_json merges_by_score() const {
     const GgufArray* scores = file_.array("tokenizer.ggml.scores");
     if (scores == nullptr || scores->count != tokens_.size())

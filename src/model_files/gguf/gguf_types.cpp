@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block formats. Products are taken in the order of the reference, so that values are the same bit for bit.
+// Block formats. Factors are multiplied in the order of the reference, so that values are the same bit for bit.
 #include "model_files/gguf/gguf_types.h"
 
 #include <algorithm>

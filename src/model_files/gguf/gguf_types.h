@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types of GGUF: of metadata, and of tensors with their blocks.
+// GGUF's types of metadata, and of tensors with their blocks.
 #pragma once
 
 #include <cstdint>
@@ -47,12 +47,12 @@ struct GgmlBlock {
   size_t bytes = 4;
 };
 
-// Null for a type that is not read.
+// Null for a type that is not supported.
 const GgmlBlock* find_ggml_block(uint32_t type);
 
-// Whole blocks to fp32.
+// Converts whole blocks to fp32.
 void dequantise(GgmlType type, std::span<const std::byte> blocks, float* out);
-// Whole blocks to Q8_0, as llama.cpp rounds them.
+// Converts whole blocks to Q8_0, with the rounding of llama.cpp.
 void quantise_q8_0(std::span<const float> values, std::byte* out);
 
 }  // namespace gradmill

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenizer.json as llama.cpp's keys: byte-level BPE with its merges, and SentencePiece's BPE with scores that order
-// tokens as its merges do.
+// Turns tokenizer.json into llama.cpp's keys: byte-level BPE with its merges, and SentencePiece's BPE with scores that
+// order tokens as its merges do.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -18,7 +18,7 @@ using nlohmann::json;
 enum TokenType : int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
 Error no_form(std::string_view what) {
-  return usage_error(fmt::format("tokenizer.json: GGUF has no form for {}", what), "export as hf instead");
+  return usage_error(fmt::format("tokenizer.json: GGUF cannot express {}", what), "export as hf instead");
 }
 
 const std::string* find_file(const std::vector<ExportFile>& files, std::string_view name) {
@@ -61,7 +61,7 @@ class GgufVocabulary {
 
   bool byte_fallback() const { return member(model_, "byte_fallback") == true; }
 
-  // llama.cpp joins the pair whose whole has the best score.
+  // llama.cpp merges the pair whose result has the best score.
   std::vector<float> scores() const {
     std::unordered_map<std::string_view, size_t> ids;
     for (size_t id = 0; id < tokens.size(); ++id) ids.emplace(tokens[id], id);
@@ -121,7 +121,7 @@ void add_byte_level(GgufMetadata& metadata, const json& document, const GgufVoca
   metadata.add_texts("tokenizer.ggml.merges", merges);
 }
 
-// Whether a space goes in front of a text: a normalizer that prepends, or a Metaspace.
+// Whether a space is put before a text, by a normalizer that prepends or by a Metaspace.
 bool adds_space_prefix(const json& document) {
   const std::string normalizer = member(document, "normalizer").dump(), pre = member(document, "pre_tokenizer").dump();
   const bool metaspace =
@@ -132,7 +132,7 @@ bool adds_space_prefix(const json& document) {
 void add_sentencepiece(GgufMetadata& metadata, const json& document, const GgufVocabulary& vocabulary) {
   if (member(document, "normalizer").dump().find("▁") == std::string::npos &&
       member(document, "pre_tokenizer").dump().find("Metaspace") == std::string::npos) {
-    throw no_form("a BPE that is neither of bytes nor of SentencePiece");
+    throw no_form("a BPE that is neither byte-level nor SentencePiece's");
   }
   metadata.add_text("tokenizer.ggml.model", "llama");
   metadata.add_text("tokenizer.ggml.pre", "default");
@@ -140,7 +140,7 @@ void add_sentencepiece(GgufMetadata& metadata, const json& document, const GgufV
   metadata.add_flag("tokenizer.ggml.add_space_prefix", adds_space_prefix(document));
 }
 
-// A token that tokenizer_config.json names, as text or as an object with its content.
+// A token in tokenizer_config.json, given as text or as an object with its content.
 std::optional<int64_t> named_token(const json& config, const char* name, const GgufVocabulary& vocabulary) {
   const json& value = member(config, name);
   const json& text = value.is_object() ? member(value, "content") : value;
@@ -150,7 +150,7 @@ std::optional<int64_t> named_token(const json& config, const char* name, const G
   return found - vocabulary.tokens.begin();
 }
 
-// Whether the template puts this token first.
+// Whether the template starts with this token.
 bool begins_with(const json& document, const std::string& token) {
   const std::string processor = member(document, "post_processor").dump();
   const std::string first = json({{"SpecialToken", {{"id", token}, {"type_id", 0}}}}).dump();
@@ -182,7 +182,7 @@ void add_special_tokens(GgufMetadata& metadata, const json& document, const json
 void add_tokenizer_metadata(GgufMetadata& metadata, const HfConfig& config, const std::vector<ExportFile>& files) {
   const std::string* text = find_file(files, "tokenizer.json");
   if (text == nullptr) {
-    throw usage_error("the model has no tokenizer.json, which a GGUF file is made from",
+    throw usage_error("the model has no tokenizer.json, which a GGUF file needs",
                       "put one into its folder: AutoTokenizer.from_pretrained(…).save_pretrained(…) writes it");
   }
   const json document = parse_json_text(*text, "tokenizer.json");
