@@ -40,7 +40,9 @@ if [ -n "${CAPABILITY:-}" ]; then
     case $binary in
       *.so*) ;;
       "$output"/paper/*) python3 "$(dirname "$0")/thin_program.py" "$binary" ptx "$CAPABILITY" ;;
-      *) python3 "$(dirname "$0")/thin_program.py" "$binary" machine-code "$CAPABILITY" ;;
+      # A build that has PTX alone is compiled by the driver where it runs.
+      *) thin=(python3 "$(dirname "$0")/thin_program.py" "$binary")
+        "${thin[@]}" machine-code "$CAPABILITY" 2>/dev/null || "${thin[@]}" ptx "$CAPABILITY" ;;
     esac
   done
 fi

@@ -3,7 +3,7 @@
 """thin_program.py PROGRAM machine-code|ptx CAPABILITY: blanks the GPU code that a program does not need.
 
 The machine code (or the PTX) for the compute capability (90 for 9.0) stays. All other code in the program's fat
-binaries becomes zeros, which take no room in an archive. Exit status 1 where nothing would stay.
+binaries becomes zeros, which take no room in an archive. Exit status 1, with the program as it was, if it has none.
 """
 
 import argparse
@@ -53,21 +53,21 @@ def main():
     if place is None:  # it has no code for a GPU
         return
     begin, size = place
-    kept = 0
     with open(options.program, "r+b") as file:
         file.seek(begin)
-        data = file.read(size)
-        for at, (kind, _, header, code, *_, capability) in entries(data):
-            if kind == KINDS[options.keep] and capability == options.capability:
-                kept += 1
+        found = list(entries(file.read(size)))
+        stays = [kind == KINDS[options.keep] and capability == options.capability
+                 for _, (kind, *_, capability) in found]
+        if not any(stays):
+            sys.exit(f"{options.program} has no {options.keep} for {options.capability}: nothing was changed")
+        for (at, (_, _, header, code, *_)), kept in zip(found, stays):
+            if kept:
                 continue
             file.seek(begin + at + header)
             file.write(bytes(code))
             if options.keep == "ptx":
                 file.seek(begin + at)
                 file.write(struct.pack("<H", NO_KIND))
-    if kept == 0:
-        sys.exit(f"{options.program} has no {options.keep} for {options.capability}: nothing is left that would run")
 
 
 if __name__ == "__main__":

@@ -129,7 +129,6 @@ LoadedRun::LoadedRun(const std::filesystem::path& path, Precision precision, IfD
 // Nothing is trained here, so there is no dropout, and weights of any compute type need no masters.
 void LoadedRun::make_session(Precision precision) {
   AdapterPlan plan = run_model_.network->params().plan();
-  plan.dropout = 0;
   if (!run_model_.adapters && precision == Precision::as_trained) plan.freezes_base = true;
   model_ = std::make_unique<Transformer>(run_model_.spec(), plan);
   const bool labelled = !task_.predicts_tokens();
@@ -144,7 +143,7 @@ void LoadedRun::open_model(const std::filesystem::path& path) {
   config_ = config_of_model(path);
   tokenizer_ = open_run_tokenizer(path.string());
   task_ = task_of_model(config_);
-  run_model_ = open_run_model(config_, task_, tokenizer_.tokenizer->vocab_size());
+  run_model_ = open_run_model(config_, task_, tokenizer_.tokenizer->vocab_size(), ModelUse::inference);
   make_session(Precision::as_trained);
 }
 
@@ -161,7 +160,7 @@ void LoadedRun::open_adapters(const std::filesystem::path& path, Precision preci
     config_.data.task = task_.name();
     config_.model.context = std::min(config_.model.context, kLabelledRows);
   }
-  run_model_ = open_run_model(config_, task_, tokenizer_.tokenizer->vocab_size());
+  run_model_ = open_run_model(config_, task_, tokenizer_.tokenizer->vocab_size(), ModelUse::inference);
   make_session(precision);
 }
 

@@ -74,15 +74,16 @@ ModelFiles open_model_files(const RunConfig& config) {
   return open_model_files(config.model.path, config.model.init == "file");
 }
 
-RunModel open_run_model(const RunConfig& config, const Task& task, int64_t vocab) {
+RunModel open_run_model(const RunConfig& config, const Task& task, int64_t vocab, ModelUse use) {
   if (config.model.path.empty()) return from_settings(config, task, vocab);
-  return open_run_model(config, task, vocab, open_model_files(config));
+  return open_run_model(config, task, vocab, open_model_files(config), use);
 }
 
-RunModel open_run_model(const RunConfig& config, const Task& task, int64_t vocab, ModelFiles files) {
+RunModel open_run_model(const RunConfig& config, const Task& task, int64_t vocab, ModelFiles files, ModelUse use) {
   RunModel model = from_files(std::move(files), config, task, vocab);
   if (config.adapter.on()) {
     model.adapters = plan_adapters(config, task, model.family, *model.network, model.weights.get());
+    if (use == ModelUse::inference) model.adapters->plan.dropout = 0;
     model.network = std::make_shared<const Transformer>(model.spec(), model.adapters->plan);
   }
   return model;
@@ -92,7 +93,7 @@ RunModel open_saved_model(const RunConfig& config, const Task& task, int64_t voc
   if (config.model.path.empty() || config.adapter.on()) {
     RunConfig saved = config;
     if (!config.adapter.path.empty()) saved.adapter.path = checkpoint.folder().string();
-    return open_run_model(saved, task, vocab);
+    return open_run_model(saved, task, vocab, ModelUse::inference);
   }
   return from_files({read_folder_config(checkpoint.folder()), nullptr}, config, task, vocab);
 }

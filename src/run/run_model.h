@@ -15,6 +15,9 @@
 
 namespace gradmill {
 
+// Inference has no dropout: adapters that cannot be trained with theirs can still be used.
+enum class ModelUse : uint8_t { training, inference };
+
 struct RunModel {
   HfFamily family = HfFamily::gpt2;
   Task task;
@@ -36,8 +39,9 @@ struct RunModel {
 
 // Throws a usage_error for settings that do not fit together, a data_error for files that cannot be used. The second
 // form takes the opened files of model.path.
-RunModel open_run_model(const RunConfig& config, const Task& task, int64_t vocab);
-RunModel open_run_model(const RunConfig& config, const Task& task, int64_t vocab, ModelFiles files);
+RunModel open_run_model(const RunConfig& config, const Task& task, int64_t vocab, ModelUse use = ModelUse::training);
+RunModel open_run_model(const RunConfig& config, const Task& task, int64_t vocab, ModelFiles files,
+                        ModelUse use = ModelUse::training);
 // Throws a usage_error if the model's files do not fit the settings or the tokenizer.
 void check_model_fits(const RunConfig& config, const HfConfig& hf, int64_t vocab);
 // Opens model.path for training: with tensors, unless the weights are random.
