@@ -35,7 +35,7 @@ Error system_failure(const std::filesystem::path& path, const char* action) {
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  // Without O_NONBLOCK, opening a pipe would wait for its writer before it could be refused.
+  // Without O_NONBLOCK, opening a pipe would wait for a writer before we could refuse it.
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.value < 0) throw system_failure(path, "open");
   struct stat info {};

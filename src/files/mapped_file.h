@@ -8,8 +8,8 @@
 
 namespace gradmill {
 
-// Owns the mapping: it moves, and its address stays when it does. The file must not be truncated while it is mapped
-// (replace it by rename instead): touching bytes that are gone ends the process.
+// Owns the mapping. Moving the object keeps the address. The file must not be truncated while it is mapped (replace it
+// by rename instead): access to bytes beyond its end kills the process.
 class MappedFile {
  public:
   // Throws data_error when the path is not a readable regular file.
@@ -20,8 +20,8 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Gives the memory of these bytes back to the system; they are read again when they are next touched. Bytes that are
-  // not part of the mapping are left alone.
+  // Returns the memory of these bytes to the system; the next access reads them again. Bytes outside the mapping are
+  // ignored.
   void release(std::span<const std::byte> bytes) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing in blocks, the checksum taken while a block is in the cache.
+// Writes in blocks, and computes the checksum while a block is in the cache.
 #include "files/output_file.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ OutputFile::~OutputFile() {
   if (file_.descriptor < 0) return;
   try {
     ops_.close(file_);
-  } catch (const FileError&) {  // the file is given up anyway
+  } catch (const FileError&) {  // the caller has already given up on this file
   }
 }
 
@@ -55,7 +55,7 @@ void replace_file(const std::filesystem::path& path, std::string_view content, F
     ops.rename(temporary, path);
   } catch (const FileError& error) {
     try_remove_tree(ops, temporary);
-    throw FileError(path, "write", error.reason());  // the name that the user knows
+    throw FileError(path, "write", error.reason());  // the message gives the name that the user knows
   }
   ops.sync_folder(parent_folder(path));
 }
