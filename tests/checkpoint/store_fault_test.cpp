@@ -91,7 +91,7 @@ TEST_F(StoreFaultTest, AFullDiskLeavesTheOldCheckpoint) {
       CheckpointStore store(run_, ops);
       const std::string message = message_of([&] { store.save(state.write(step)); }, ExitCode::failure);
       EXPECT_PRED_FORMAT2(testing::IsSubstring, "No space left on device; it needs ", message);
-      EXPECT_PRED_FORMAT2(testing::IsSubstring, " are free; older checkpoints are as they were", message);
+      EXPECT_PRED_FORMAT2(testing::IsSubstring, " are free; older checkpoints are unchanged", message);
       EXPECT_PRED_FORMAT2(testing::IsSubstring, checkpoints().string(), message);
       EXPECT_FALSE(has_temporaries());
       EXPECT_TRUE(old.matches(store.newest().value()));
@@ -236,7 +236,7 @@ TEST_F(StoreFaultTest, PermissionDenied) {
   ASSERT_EQ(root ? ::seteuid(0) : 0, 0);
   fs::permissions(checkpoints(), fs::perms::owner_all);
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "step 2: " + checkpoints().string(), message);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "Permission denied; older checkpoints are as they were; make", message);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "Permission denied; older checkpoints are unchanged; make", message);
   EXPECT_TRUE(old.matches(CheckpointStore(run_).newest().value()));
   EXPECT_NE(message_of([&] { CheckpointStore(run_ / "absent").save(state.write(2)); }, ExitCode::failure), "no error");
 }

@@ -84,7 +84,8 @@ TEST_F(StoreTest, RefusesWrongManifests) {
   overwrite(run_ / "secret", read(step_folder(5) / "config.json"));
   for (const std::string name : {"../../secret", "/etc/passwd", "..", ".", "", ".hidden", "a/b", "a\\\\b", "state.json",
                                  "state.crc", "a\\u0000b"}) {
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "cannot be a checkpoint's file", refusal(with("config.json", name)))
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "is not a valid name for a file of a checkpoint",
+                        refusal(with("config.json", name)))
         << name;
   }
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "other.json: cannot open", refusal(with("config.json", "other.json")));

@@ -74,7 +74,7 @@ TEST(HostileFile, Unigram) {
   expect_refused(file, "'unk_id' is not a number from 0 to 1");
   file = small_unigram();
   file["model"]["vocab"].push_back(json::array({"a", -2.0}));
-  expect_refused(file, "'a' comes twice");
+  expect_refused(file, "'a' appears twice");
   file["model"]["vocab"] = json::parse(R"([["a", "b"]])");
   expect_refused(file, "entry 0");
   file["model"]["vocab"] = json::array({json::array({std::string(5000, 'a'), 1})});
@@ -117,9 +117,9 @@ TEST(HostileFile, Templates) {
   };
   EXPECT_EQ(refusal_of(with({token, text}, {text, other}, json::array({0}))), "accepted");
   expect_refused(with({token, text}, {text, other}, json::array({9})), "id that is not in the vocabulary");
-  expect_refused(with({text, other}, {text, other}, json::array({0})), "'single' does not hold each text once");
+  expect_refused(with({text, other}, {text, other}, json::array({0})), "'single' does not contain each text exactly once");
   expect_refused(with(json::array({text}), json::array({text}), json::array({0})),
-                 "'pair' does not hold each text once");
+                 "'pair' does not contain each text exactly once");
   expect_refused(with({text, token}, {text, other}, std::vector<int>(2000, 0)), "too many pieces");
   json file = with({text, token}, {text, other}, json::array({0}));
   file["post_processor"].erase("special_tokens");
