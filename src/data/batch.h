@@ -12,11 +12,11 @@ namespace gradmill {
 // A row without a target: no loss, no gradient. The value that ops/cross_entropy/cross_entropy.h ignores.
 inline constexpr int32_t kPaddingTarget = -100;
 
-// N rows, padded to a multiple of kTokenPadding, and room for max_seqs sequences, which lie one after the other from
-// row 0. Rows behind the last one are padding: token 0, position 0, target kPaddingTarget.
+// N rows, padded to a multiple of kTokenPadding, and space for max_seqs sequences, which are stored one after the other
+// from row 0. The remaining rows are padding: token 0, position 0, target kPaddingTarget.
 struct MicroBatch {
   std::vector<int32_t> tokens;  // (N)
-  // (N) the token behind each token. Of labelled sequences (max_seqs): the class, or the bits of the fp32 value.
+  // (N) the token after each token. For labelled sequences (max_seqs): the class, or the bits of the fp32 value.
   std::vector<int32_t> targets;
   std::vector<int32_t> positions;         // (N) from 0 in every sequence
   std::vector<int32_t> cu_seqlens;        // (max_seqs + 1) first row of each sequence; unused entries repeat the last
@@ -31,7 +31,7 @@ struct StepBatch {
   int64_t step = 0;
   std::vector<MicroBatch> micro;
   int64_t num_targets = 0;  // of all micro-batches
-  // Of labelled sequences, whose targets are not their tokens and may weigh differently.
+  // For labelled sequences, whose targets are not their tokens and may have different weights.
   std::optional<double> weight_sum = {};
   std::optional<int64_t> num_tokens = {};
 

@@ -10,7 +10,7 @@
 namespace gradmill {
 namespace {
 
-// Fills a micro-batch from its first row on.
+// Fills a micro-batch from its first row.
 class Filler {
  public:
   explicit Filler(const LabelledCapacity& capacity) {

@@ -11,10 +11,10 @@
 
 namespace gradmill {
 
-// Rows are as in MicroBatch: N of them, a multiple of kTokenPadding, and spans of rows that see each other, one after
-// the other from row 0. Unpadded, a span is a sequence. Padded, sequence s is span 2s and the padding behind it span
-// 2s + 1, so that no token sees padding and every sequence begins at a multiple of padded_length. Rows behind the last
-// span are token 0, type 0, position 0.
+// Rows are as in MicroBatch: N rows, a multiple of kTokenPadding, with spans of rows that attend to each other, one
+// after the other from row 0. Unpadded, a span is a sequence. Padded, sequence s is span 2s and the padding after it is
+// span 2s + 1, so that no token attends to padding and every sequence begins at a multiple of padded_length. Rows after
+// the last span have token 0, type 0 and position 0.
 struct LabelledMicroBatch {
   std::vector<int32_t> tokens;      // (N)
   std::vector<int32_t> type_ids;    // (N)
@@ -59,7 +59,7 @@ struct LabelledSequence {
   float weight = 0;
 };
 
-// One sequence behind the other. They must fit.
+// One sequence after the other. They must fit.
 LabelledMicroBatch make_unpadded(std::span<const LabelledSequence* const> sequences, const LabelledCapacity& capacity);
 // Each padded with pad_id to the longest of them, rounded up to a multiple of 8.
 LabelledMicroBatch make_padded(std::span<const LabelledSequence* const> sequences, const LabelledCapacity& capacity,

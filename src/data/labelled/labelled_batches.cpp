@@ -20,7 +20,7 @@ void check_range(std::string_view what, int64_t value, int64_t least, int64_t mo
   throw usage_error(fmt::format("the {} is {}", what, value), fmt::format("give a number from {} to {}", least, most));
 }
 
-// With the defaults filled in.
+// Fills in the defaults and checks the options.
 LabelledBatchOptions checked(LabelledBatchOptions options, int64_t longest) {
   check_range("batch size", options.batch_size, 1, kMost);
   check_range("number of ranks", options.num_ranks, 1, options.batch_size);
@@ -30,7 +30,7 @@ LabelledBatchOptions checked(LabelledBatchOptions options, int64_t longest) {
   const int64_t of_rank = (options.batch_size + options.num_ranks - 1) / options.num_ranks;
   check_range("number of sequences in a micro-batch", options.micro_seqs, 0, kMost);
   options.micro_seqs = options.micro_seqs == 0 ? of_rank : std::min(options.micro_seqs, of_rank);
-  // Rows are numbered in 32 bits, in a micro-batch and in the effective batch.
+  // Row numbers have 32 bits, in a micro-batch and in the effective batch.
   const int64_t row_length = padded_length(options.max_length);
   check_range("batch size", options.batch_size, 1, kMost / row_length);
   if (options.layout == BatchLayout::unpadded) {
@@ -84,7 +84,7 @@ int64_t LabelledBatches::steps_per_epoch() const {
 }
 
 LabelledBatches::Order LabelledBatches::order_of(int64_t epoch) const {
-  // Threads wait for the one that makes an order, since they would only make the same.
+  // Other threads wait for the one that makes an order, because they would only make the same one.
   const std::lock_guard lock(mutex_);
   for (const auto& [known, order] : orders_) {
     if (known == epoch) return order;
@@ -115,7 +115,7 @@ LabelledStep LabelledBatches::step(int64_t step) const {
   std::vector<LabelledSequence> sequences;
   for (int64_t i = first; i < last; ++i) sequences.push_back(sequence(example(i), result.epoch));
   result.micro = options_.layout == BatchLayout::unpadded ? pack(sequences) : pad(sequences);
-  // Examples of other ranks are not looked at: their rows are taken to be as many as there can be.
+  // Examples of other ranks are not read. Each is assumed to have the largest possible number of rows.
   int64_t base = first * padded_length(options_.max_length);
   for (LabelledMicroBatch& batch : result.micro) {
     batch.token_base = base;

@@ -14,7 +14,7 @@
 namespace gradmill {
 namespace {
 
-// In one line, and not longer than a few of them.
+// Shortens the text to fit on one line.
 std::string shortened(std::string_view text, size_t most) {
   std::string line;
   for (char character : text) {
@@ -85,7 +85,7 @@ std::string inspect_shards(const InspectOptions& options) {
   return text;
 }
 
-// Records as they are, or as tokens: the part of a data set that is looked at.
+// The part of a data set that is inspected: its records, as text or as tokens.
 class RecordSurvey {
  public:
   RecordSurvey(const InspectOptions& options, const RecordEncoding* encoding)
@@ -134,7 +134,7 @@ class RecordSurvey {
     if (encoding_ != nullptr) add_tokens(record);
   }
 
-  // False for a record that cannot be used and is passed over.
+  // Returns false for a record that cannot be used and is skipped.
   bool encode(const Record& record) {
     try {
       encoding_->encode(record, document_);
@@ -148,7 +148,7 @@ class RecordSurvey {
   void add_tokens(const Record& record) {
     if (!encode(record)) return;
     open_tokens_ += std::ssize(document_.ids);
-    // Only as many tokens as the samples can show.
+    // Keeps only as many tokens as the samples can show.
     if (std::ssize(head_.tokens) < (options_.num_samples + 1) * options_.pack.context * 4) {
       head_.tokens.insert(head_.tokens.end(), document_.ids.begin(), document_.ids.end());
       if (document_.learned.empty()) document_.learned.assign(document_.ids.size(), 1);
@@ -166,7 +166,7 @@ class RecordSurvey {
   bool is_all_ = true;
   LengthHistogram bytes_, tokens_;
   std::vector<int64_t> ends_;
-  int64_t open_bytes_ = 0, open_tokens_ = 0;  // of a document that goes on
+  int64_t open_bytes_ = 0, open_tokens_ = 0;  // of the document in progress
   int64_t num_unusable_ = 0;
   TokenDocument document_;
   TokenBlock head_;
@@ -203,7 +203,7 @@ std::string show_row(const MicroBatch& row, const Tokenizer* tokenizer, int widt
   const auto num_shown = static_cast<size_t>(std::min(row.num_seqs, kMostShown));
   for (size_t seq = 0; seq < num_shown; ++seq) {
     const auto begin = static_cast<size_t>(row.cu_seqlens[seq]), end = static_cast<size_t>(row.cu_seqlens[seq + 1]);
-    // A token is learned where it is the target of the one before it; the first of a sequence is nobody's target.
+    // A token is learned if it is the target of the token before it. The first token of a sequence is never a target.
     const auto is_target = [&](size_t at) { return at > begin && row.targets[at - 1] != kPaddingTarget; };
     std::string line;
     for (size_t at = begin; at < end;) {

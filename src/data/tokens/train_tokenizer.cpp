@@ -11,7 +11,7 @@
 namespace gradmill {
 namespace {
 
-// What transformers' AutoTokenizer wants to know beside tokenizer.json.
+// The settings that transformers' AutoTokenizer needs in addition to tokenizer.json.
 nlohmann::ordered_json config_of(const std::vector<std::string>& special_tokens) {
   nlohmann::ordered_json json = {{"tokenizer_class", "PreTrainedTokenizerFast"},
                                  {"clean_up_tokenization_spaces", false},

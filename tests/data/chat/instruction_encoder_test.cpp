@@ -144,7 +144,7 @@ TEST_F(Instructions, TemplatesThatRewriteEarlierTurnsAreRefused) {
   thinking[1]["content"] = thinking[3]["content"] = "<think>\nhm\n</think>\n\nYes";
   const std::string message = error({{"messages", thinking}}, "qwen3");
   EXPECT_EQ(message,
-            "'data.jsonl' line 7: qwen3: the assistant's part cannot be told: message 2 reads differently once others "
+            "'data.jsonl' line 7: qwen3: cannot tell which part is the assistant's: message 2 reads differently once others "
             "follow it; put {% generation %} and {% endgeneration %} around it in the template, or learn all tokens; "
             "correct it, or have bad records skipped");
   EXPECT_TRUE(encode({{"messages", thinking}}, "qwen3_training").has_value());

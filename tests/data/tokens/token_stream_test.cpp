@@ -136,7 +136,7 @@ TEST_P(TokenStreamTest, RefusesAPositionOfOtherDataOrOptions) {
   const StreamPosition position = stream.position();
   const auto expect_refused = [&](const RecordEncoding& encoding, const TokenStreamOptions& other) {
     expect_error([&] { TokenStream again(sources_of(folder_), encoding, other, position); }, ExitCode::data,
-                 {"not what this stream began with"});
+                 {"differs from what this stream began with"});
   };
   expect_refused(number_encoding(true), options());
   expect_refused(number_encoding(), options(5000));

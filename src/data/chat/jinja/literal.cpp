@@ -13,7 +13,7 @@ bool is_digit(char letter, int base) {
   return letter >= '0' && letter < '0' + (base < 10 ? base : 10);
 }
 
-// Digits with single underscores between them; the underscores are dropped. Moves `position` behind them.
+// Reads digits, possibly with single underscores between them, which are dropped. Moves `position` past them.
 std::string read_digits(std::string_view text, size_t& position, int base) {
   std::string digits;
   while (position < text.size()) {
@@ -42,7 +42,7 @@ int prefix_base(std::string_view text) {
   return is_digit(text[2], base) ? base : 10;
 }
 
-// Fraction and exponent behind the digits of a whole number, if they are there.
+// Reads the fraction and exponent after the digits of a whole number, if present.
 std::string read_fraction(std::string_view text, size_t& position) {
   std::string fraction;
   if (position + 1 < text.size() && text[position] == '.' && is_digit(text[position + 1], 10)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters over lists, dicts and the characters of texts. Where Jinja gives a generator, these give a list.
+// Filters for lists, dicts and the characters of texts. Where Jinja returns a generator, these return a list.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ Value as_list(std::vector<Value> items, Renderer& renderer) {
   return make_list(std::move(items), renderer.work().limits());
 }
 
-// The arguments behind the first `count`, for a filter or test that another one calls.
+// The arguments after the first `count`, for a filter or test that is called by another one.
 Arguments behind(const Arguments& arguments, size_t count) {
   Arguments rest;
   rest.positional.assign(arguments.positional.begin() + static_cast<ptrdiff_t>(count), arguments.positional.end());
@@ -75,7 +75,7 @@ Value join_filter(Renderer& renderer, const Value& value, const Arguments& argum
 }
 
 Value map_filter(Renderer& renderer, const Value& value, const Arguments& arguments) {
-  if (!truth(value)) return as_list({}, renderer);  // None, too
+  if (!truth(value)) return as_list({}, renderer);  // also for None
   const Value* attribute = named(arguments, "attribute");
   const Value* fallback = named(arguments, "default");
   const Builtin* filter = nullptr;
@@ -96,10 +96,11 @@ Value map_filter(Renderer& renderer, const Value& value, const Arguments& argume
   return as_list(std::move(items), renderer);
 }
 
-// select, reject, selectattr and rejectattr: a test, or truth, of the items or of an attribute of them.
+// select, reject, selectattr and rejectattr: keeps or drops items by a test, or by the truth, of the item or its
+// attribute.
 template <bool of_attribute, bool keep>
 Value select_filter(Renderer& renderer, const Value& value, const Arguments& arguments) {
-  if (!truth(value)) return as_list({}, renderer);  // None, too
+  if (!truth(value)) return as_list({}, renderer);  // also for None
   const size_t skipped = of_attribute ? 1 : 0;
   const Value* attribute = of_attribute ? &arguments.required(0) : nullptr;
   const Builtin* test = nullptr;
@@ -116,7 +117,7 @@ Value select_filter(Renderer& renderer, const Value& value, const Arguments& arg
   return as_list(std::move(items), renderer);
 }
 
-// How sort, unique, min, max and dictsort see a value.
+// The key that sort, unique, min, max and dictsort compare.
 Value sort_key(const Value& value, const Value& attribute, bool case_sensitive, Work& work) {
   Value key = attribute.is_none() ? value : path_of(value, attribute, work);
   if (case_sensitive || !key.is_text()) return key;

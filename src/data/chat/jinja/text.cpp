@@ -161,7 +161,7 @@ std::string replace(std::string_view text, std::string_view from, std::string_vi
   std::string result;
   size_t position = 0;
   if (from.empty()) {
-    // Python puts the new text around every character.
+    // Like Python, inserts the new text around every character.
     const auto chars = text_chars(text);
     for (size_t i = 0; i <= chars.size(); ++i) {
       if (count < 0 || static_cast<int64_t>(i) < count) result += to;
