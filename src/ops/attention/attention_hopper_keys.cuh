@@ -18,7 +18,8 @@ struct KeysLayout {
   static constexpr int kStages = 8;
   static constexpr uint32_t kRing = 4 * kTileBytes, kStatsAt = kRing + kStages * 2 * kHalfTileBytes;
   static constexpr uint32_t kSignalsAt = kStatsAt + kStages * kStatsBytes;
-  static constexpr uint32_t kBytes = kSignalsAt + Signals<kStages, kKeyGroups>::kBytes + 1024;  // to align the start
+  static constexpr uint32_t kBytes =
+      kSignalsAt + Signals<kStages, kKeyGroups>::kBytes + 1024;  // 1024 to align the start
   uint32_t base;
   Signals<kStages, kKeyGroups> signals;
 

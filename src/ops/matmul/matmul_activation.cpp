@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with an activation: validation, the choice between one kernel and two, cost and dispatch.
+// GEMMs with an activation: validation, the choice between one kernel and two, cost and dispatch.
 #include "ops/matmul/matmul_activation.h"
 
 #include "ops/bias_grad.h"
@@ -10,7 +10,7 @@
 namespace gradmill {
 namespace {
 
-// On paper it is two ops, whose scratch is no smaller.
+// A dry run uses two ops, which need at least as much scratch.
 bool may_fuse(const ExecContext& ctx) {
   return kHasCuda && !ctx.dry && ctx.device.kind == DeviceKind::cuda && ctx.kernels.fused_activations;
 }
@@ -20,7 +20,7 @@ bool may_ask_library(const ExecContext& ctx, Activation kind, const TensorView& 
   return kind == Activation::gelu_tanh && may_fuse(ctx) && !ctx.kernels.deterministic && can_multiply;
 }
 
-// Asks ask<T>() for the GPU's element types.
+// Calls ask<T>() with the element type, for types that GPUs multiply.
 template <class Ask>
 bool ask_gpu(DType dtype, Ask&& ask) {
   if constexpr (kHasCuda)
@@ -28,7 +28,7 @@ bool ask_gpu(DType dtype, Ask&& ask) {
   return false;
 }
 
-// `others`: what is read or written beside the product, or undefined.
+// `others`: tensors that are read or written in addition to the GEMM's; they may be undefined.
 template <class... Views>
 OpCost cost_of(const MatmulArgs& product, const Views&... others) {
   const int64_t columns = product.b.numel() / product.a.cols();
@@ -136,7 +136,7 @@ void matmul_activation_backward(ExecContext& ctx, const MatmulActivationGradArgs
              }
            }
          });
-  // The library would give the sums as well, but rounded to 16 bits, and add nothing to them.
+  // The library could also compute the sums, but it rounds them to 16 bits and cannot add to existing ones.
   if (args.dbias.defined()) bias_grad(ctx, {.dy = args.dx, .dbias = args.dbias, .beta = args.bias_beta});
 }
 

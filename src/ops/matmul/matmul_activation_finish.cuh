@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of products on their desks (see matmul_activation_hopper.cuh). Three warps finish them, four rows at a
-// time, while the next tile is multiplied: some 18 instructions an element, of which two are exponential or reciprocal,
-// so that to finish a tile of the backward takes about as long as to multiply a depth of 1,300. Where it is multiplied
-// sooner, warps that multiply finish a quarter; of gated kinds they do not, as nothing was gained.
+// Applies the activation to the products in the tile buffers (see matmul_activation_hopper.cuh). Three warps finish
+// them, four rows at a time, while the next tile is multiplied. This takes about 18 instructions per element, two of
+// which are exponential or reciprocal, so that finishing a tile of the backward takes about as long as multiplying a
+// depth of 1,300. For smaller depths, the multiplying warps finish a quarter of the rows themselves; for gated kinds
+// they do not, because it gained nothing.
 #pragma once
 
 #include "cuda/packed.cuh"
@@ -13,26 +14,26 @@ namespace gradmill::hopper_activation {
 
 using cuda::Packed;
 
-inline constexpr int kChunk = Packed<__half>::kSize;  // columns of a lane
+inline constexpr int kChunk = Packed<__half>::kSize;  // columns per lane
 
-// Of gated kinds gate and up lie side by side in x and dx, `size` columns each.
+// For gated kinds, gate and up are side by side in x and dx, with `size` columns each.
 template <class N>
 struct Work {
   const N* bias;  // (columns of x), or null
-  const N* x;     // of a backward that is shared
+  const N* x;     // for a shared backward
   N *dx, *y;      // y may be null in the backward
   int64_t x_stride, dx_stride, y_stride;
   int rows, depth, size;
-  bool shared;  // warps that multiply finish a part, where they can (Pass::kShares)
+  bool shared;  // the multiplying warps finish a part themselves, if they can (Pass::kShares)
 };
 
-// What a lane has of a batch of x.
+// A lane's part of a batch of rows of x.
 template <class N>
 struct BatchOfX {
   Packed<N> gate[kBatchRows], up[kBatchRows];
 };
 
-// Of gated kinds a tile has half of its columns from the gate.
+// For gated kinds, half of a tile's columns belong to the gate.
 template <class Pass, class N>
 __device__ void add_bias(const Work<N>& work, const Tile& tile, Accumulator& c) {
   const N* from = work.bias + tile.column * Pass::kColumns + threadIdx.x % 4 * 2;
@@ -45,7 +46,7 @@ __device__ void add_bias(const Work<N>& work, const Tile& tile, Accumulator& c) 
   }
 }
 
-// Chunk `chunk` (eight columns) of a row of a desk.
+// Loads chunk `chunk` (eight columns) of a row in a tile buffer.
 template <class N>
 __device__ Packed<N> load_chunk(uint32_t desk, uint32_t row, uint32_t chunk) {
   const uint32_t at = desk + chunk / 8 * kPanelBytes + row * cuda::kTileRowBytes;
@@ -53,13 +54,13 @@ __device__ Packed<N> load_chunk(uint32_t desk, uint32_t row, uint32_t chunk) {
   return {{bits.x, bits.y, bits.z, bits.w}};
 }
 
-// A finisher's way through the tiles of its cluster: batches of rows, of one desk and then of the other. The finishers
-// take batches in turn.
+// Iterates over the tiles of the cluster for one finishing warp: batches of rows, first of one tile buffer and then of
+// the other. The finishing warps take batches in turn.
 class Cursor {
  public:
   static constexpr int kBatches = kGroupRows / kBatchRows, kBatchesOfWarp = kWarpRows / kBatchRows;
 
-  // `shared`: of the rows of each warp that multiplies, it finishes the first batch itself.
+  // If `shared`, each multiplying warp finishes the first batch of its rows itself.
   __device__ Cursor(const Tiles& tiles, int rank, int finisher, bool shared)
       : tiles_(tiles), rank_(rank), finisher_(finisher), shared_(shared), index_(Tiles::first()), batch_(first()) {
     if (!done()) tile_ = tiles_[index_];
@@ -79,14 +80,14 @@ class Cursor {
   __device__ bool ends_desk() const { return batch_ + kFinishers >= batches(); }
   __device__ int group() const { return group_; }
   __device__ uint32_t parity() const { return parity_; }
-  // The batch's first row on the desk; the desk's first row and the tile's first column in the product.
+  // The batch's first row in the tile buffer; the buffer's first row and the tile's first column in the result.
   __device__ int desk_row() const { return (batch_ + (shared_ ? batch_ / (kBatchesOfWarp - 1) + 1 : 0)) * kBatchRows; }
   __device__ int row() const { return tile_.row * kClusterRows + rank_ * kTileRows + group_ * kGroupRows; }
   __device__ int column(int tile_columns) const { return tile_.column * tile_columns; }
 
  private:
   static_assert(kGroups == 2);
-  // So that none always has more.
+  // Alternates, so that no warp always has more batches.
   __device__ int first() const { return (finisher_ + group_) % kFinishers; }
   __device__ int batches() const { return shared_ ? kBatches - kGroupRows / kWarpRows : kBatches; }
 
@@ -103,13 +104,13 @@ class Forward {
  public:
   static constexpr bool kRows = false, kGated = kIsGated, kShares = false;
   static constexpr int kBlock = kForwardBlock, kStages = kForwardStages, kSlots = 0;
-  static constexpr int kChunks = (kGated ? kTileColumns / 2 : kTileColumns) / kChunk;  // of a row of y
+  static constexpr int kChunks = (kGated ? kTileColumns / 2 : kTileColumns) / kChunk;  // per row of y
   static constexpr int kColumns = kChunks * kChunk;
 
   __device__ Forward(const Layout<Forward>&, const Work<N>& work, const Maps& maps, const Cursor&, int)
       : work_(work), maps_(maps) {}
 
-  // x leaves as it lies on the desk. The next product reads y; x waits for the backward.
+  // Stores x directly from the tile buffer. The next GEMM reads y, while x waits for the backward.
   __device__ void begin_desk(const Cursor& at, uint32_t desk) const {
 #pragma unroll
     for (int panel = 0; panel < kPanels; ++panel) {
@@ -148,7 +149,7 @@ class Forward {
   const Maps& maps_;
 };
 
-// Batches of x come by the copy engine, a few ahead.
+// The copy engine loads batches of x a few batches in advance.
 template <class N, class Act, bool kIsGated, bool kAgain>
 class Gradient {
  public:
@@ -182,8 +183,8 @@ class Gradient {
     place_.advance();
   }
 
-  // The same by a warp that multiplies, for its first rows, from `row` on and `desk_row` on its desk. What it will need
-  // of x it asks for when its last products are under way.
+  // The same for a multiplying warp and its first rows, from `row` on, which start at `buffer_row` in the tile buffer.
+  // The warp requests its part of x when its last products are in flight.
   __device__ static void ask_for_x(const Work<N>& work, int row, int column, BatchOfX<N>& x) {
     static_assert(!kGated);
     const N* from = work.x + row * work.x_stride + column + threadIdx.x % 32 * kChunk;
@@ -252,7 +253,7 @@ class Gradient {
   cuda::RingPlace<kSlots> place_;
 };
 
-// One of the warps that finish.
+// The main loop of a finishing warp.
 template <class N, class Pass>
 __device__ void finish_tiles(const Layout<Pass>& shared, const Work<N>& work, const Maps& maps, const Tiles& tiles,
                              int rank, int finisher) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two products of an MLP around its activation, on Hopper. Two warpgroups multiply 128 rows by 256 columns, leave
-// the rounded product in shared memory and go on with the next tile; three warps apply the activation meanwhile. So a
-// product in front of an activation need not come back from memory, and one behind it (in the backward) need not go
-// there. Blocks of a cluster have the same columns, and each brings half of the right operand to both, or the L2 cache
-// would have to give 48 bytes a cycle to every multiprocessor.
+// The two GEMMs of an MLP around its activation, on Hopper. Two warpgroups multiply 128 rows by 256 columns, leave the
+// rounded result in shared memory and continue with the next tile, while three warps apply the activation. So the
+// result of a GEMM before an activation is not read back from memory, and the result of a GEMM after one (in the
+// backward) is not written at all. Blocks of a cluster have the same columns, and each loads half of the right operand
+// for both. Otherwise the L2 cache would have to deliver 48 bytes per cycle to every multiprocessor.
 #include <algorithm>
 
 #include "cuda/engine.h"
@@ -19,14 +19,14 @@ namespace {
 
 using namespace hopper_activation;
 
-// One of the warps that multiply.
+// The main loop of a multiplying warp.
 template <class N, class Pass>
 __device__ void multiply_tiles(const Layout<Pass>& shared, const Work<N>& work, const Tiles& tiles, int rank,
                                int warp) {
   const int group = warp / 4;
   const uint32_t desk = shared.desk(group);
   cuda::RingPlace<Pass::kStages> place;
-  uint32_t parity = 0;  // of the desk's phases
+  uint32_t parity = 0;  // of the phases of the tile buffer
   tiles.each([&](const Tile& tile, int) {
     const int desk_row = warp % 4 * kWarpRows, column = tile.column * Pass::kColumns;
     const int row = tile.row * kClusterRows + rank * kTileRows + group * kGroupRows + desk_row;
@@ -89,7 +89,7 @@ bool can_multiply(const ExecContext& ctx, const TensorView& a, int64_t hidden, c
 #ifndef GRADMILL_WITH_WGMMA
   return false;
 #endif
-  constexpr int64_t kFewestRows = 2048;  // less leaves multiprocessors idle
+  constexpr int64_t kFewestRows = 2048;  // with fewer, multiprocessors would be idle
   constexpr int64_t kLeastDepth = 512;   // with less, finishing takes much longer than multiplying
   const auto aligned = [](const TensorView& view) { return !view.defined() || cuda::rows_are_aligned<Bf16>(view); };
   const bool small = a.dtype == DType::bf16 || a.dtype == DType::fp16;
@@ -101,7 +101,7 @@ bool can_multiply(const ExecContext& ctx, const TensorView& a, int64_t hidden, c
 }  // namespace
 
 bool wide_hopper_supports(const ExecContext& ctx, const MatmulActivationArgs& args) {
-  constexpr int64_t kMostDepth = 4096;  // with more, what the library gains in its product is more than we save
+  constexpr int64_t kMostDepth = 4096;  // with more, the library's faster GEMM gains more than the fusion saves
   return args.a.cols() <= kMostDepth && can_multiply(ctx, args.a, args.y.cols(), args.b, args.bias, args.x, args.y);
 }
 
