@@ -60,14 +60,14 @@ std::vector<ByteSpan> spans_by_turns(const ChatTemplate& chat, const ChatInput& 
     if (!is_assistant(messages[i])) continue;
     if (spans.size() == kMaxTurns) throw refusal(chat, fmt::format("more than {} turns", kMaxTurns));
     const std::string before = growing.render(i, true);
-    const std::string behind = growing.render(i + 1, false);
-    if (!behind.starts_with(before)) {
+    const std::string after = growing.render(i + 1, false);
+    if (!after.starts_with(before)) {
       throw refusal(chat, fmt::format("message {} does not continue the prompt for it", i + 1));
     }
-    if (!text.starts_with(behind)) {
+    if (!text.starts_with(after)) {
       throw refusal(chat, fmt::format("message {} reads differently once others follow it", i + 1));
     }
-    const ByteSpan span{before.size(), behind.size()};
+    const ByteSpan span{before.size(), after.size()};
     spans.push_back({span.begin, turn_end(text, span, eos_token)});
   }
   return spans;

@@ -69,15 +69,16 @@ std::string cudnn_refuses(ExecContext& ctx, const AttentionArgs& args) {
 
 // Notes once which implementation computes the op. Generation with a cache always uses our kernels, so it needs no
 // note.
-void tell(ExecContext& ctx, const AttentionArgs& args, const AttentionChoice& choice) {
+void note_choice(ExecContext& ctx, const AttentionArgs& args, const AttentionChoice& choice) {
   if (!queries_are_keys(args) || args.seq.max_seqs == 0) return;
   const char* const own = hopper_supports(ctx, args) ? "our kernels for Hopper" : "our flash kernel";
-  const char* const who = choice.backend == AttentionBackend::cudnn  ? "cuDNN"
-                          : choice.backend == AttentionBackend::math ? "a matrix of all scores"
-                                                                     : own;
-  ctx.cuda->note_once(fmt::format(
-      "attention: {} heads of {}{}{} use {}{}{}", args.heads, args.head_dim, args.dropout ? " with dropout" : "",
-      args.seq.dense ? "" : " in sequences of mixed lengths", who, choice.reason.empty() ? "" : ": ", choice.reason));
+  const char* const chosen = choice.backend == AttentionBackend::cudnn  ? "cuDNN"
+                             : choice.backend == AttentionBackend::math ? "a matrix of all scores"
+                                                                        : own;
+  ctx.cuda->note_once(fmt::format("attention: {} heads of {}{}{} use {}{}{}", args.heads, args.head_dim,
+                                  args.dropout ? " with dropout" : "",
+                                  args.seq.dense ? "" : " in sequences of mixed lengths", chosen,
+                                  choice.reason.empty() ? "" : ": ", choice.reason));
 }
 
 // Cuts the workspace into aligned pieces. Without memory it only counts their bytes.
@@ -231,7 +232,7 @@ AttentionOverwrites attention_overwrites(ExecContext& ctx, const AttentionGradAr
 template <Device D, class T>
 void attention_forward(ExecContext& ctx, const AttentionArgs& args, const TensorView& workspace) {
   const AttentionChoice choice = choose_attention(ctx, args);
-  tell(ctx, args, choice);
+  note_choice(ctx, args, choice);
   switch (choice.backend) {
     case AttentionBackend::cudnn:
       return cudnn_forward(ctx, args, workspace);

@@ -47,7 +47,7 @@ inline Params params_of(const AttentionArgs& args) {
 
 // Fields of an item, which the producer writes to shared memory for the consumers. steps is 0 if there is no item;
 // units is used where blocks own queries.
-enum class Told : uint8_t { steps, row, head, units };
+enum class ItemField : uint8_t { steps, row, head, units };
 inline constexpr uint32_t kItemBytes = 16;
 
 // The barriers and items of a block, stored from `at` on: a pair of barriers for each stage, and a pair for each of the
@@ -220,10 +220,10 @@ class Owned {
   // Waits until the tiles have arrived. False if there are no more.
   __device__ bool wait() const {
     cuda::barrier_wait(shared_.signals.own_full(buffer()), place_.parity);
-    return told(Told::steps) > 0;
+    return item(ItemField::steps) > 0;
   }
   // Reads a field of the item. By shuffle, like own_warpgroup().
-  __device__ int told(Told what) const {
+  __device__ int item(ItemField what) const {
     return __shfl_sync(~0u, int(cuda::load_shared_word(shared_.signals.item(buffer()) + uint32_t(what) * 4)), 0);
   }
   // Called a while after an item has begun: waits for the stores of the previous item's results, if any.

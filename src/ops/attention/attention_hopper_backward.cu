@@ -104,7 +104,7 @@ __device__ void walk_over_queries(const KeysLayout& shared, const Maps& maps, co
     };
     // The queries of a head begin at the diagonal, where the keys of the second warpgroup are seen only by the second
     // half.
-    const int steps = owned.told(Told::steps), steps_a_head = steps / p.group;
+    const int steps = owned.item(ItemField::steps), steps_a_head = steps / p.group;
     int next_diagonal = steps, i = 1;
     if (p.causal) {
       if (warpgroup == 1) pass_over_step();
@@ -133,7 +133,7 @@ __device__ void walk_over_queries(const KeysLayout& shared, const Maps& maps, co
     owned.begin_results();
     stage_result<N>(dk, p.scale, owned.rows(0));
     stage_result<N>(dv, 1, owned.rows(1));
-    const int row = owned.told(Told::row) + warpgroup * kHalf, column = owned.told(Told::head) * kHeadDim;
+    const int row = owned.item(ItemField::row) + warpgroup * kHalf, column = owned.item(ItemField::head) * kHeadDim;
     owned.end_results([&] {
       cuda::store_tile(maps.dk, column, row, owned.rows(0));
       cuda::store_tile(maps.dv, column, row, owned.rows(1));
@@ -149,13 +149,13 @@ __device__ void bring_queries(const KeysLayout& shared, const Maps& maps, const 
   for (int round = 0;; ++round, own.advance()) {
     const OwnKeys item = OwnKeys::of(p, round);
     const uint32_t own_full = shared.signals.own_full(own.stage);
-    const auto tell = [&](Told what, int value) {
+    const auto publish = [&](ItemField what, int value) {
       cuda::store_shared(shared.signals.item(own.stage) + uint32_t(what) * 4, uint32_t(value));
     };
     cuda::barrier_wait(shared.signals.own_empty(own.stage), own.parity ^ 1);  // does not wait in the first round
-    tell(Told::steps, item.steps);
-    tell(Told::row, item.row(p));
-    tell(Told::head, item.head);
+    publish(ItemField::steps, item.steps);
+    publish(ItemField::row, item.row(p));
+    publish(ItemField::head, item.head);
     if (item.steps == 0) {
       cuda::barrier_arrive(own_full);
       return;

@@ -177,7 +177,7 @@ __device__ void attend(const Layout& shared, const Maps& maps, const Params& p, 
     scale_rows(out, {1 / softmax.total[0], 1 / softmax.total[1]});
     owned.begin_results();
     stage_result<N>(out, 1, owned.rows(0));
-    const int head = owned.told(Told::head), row = owned.told(Told::row);
+    const int head = owned.item(ItemField::head), row = owned.item(ItemField::row);
     if (lane % 4 == 0) {
       float* const to = lse.data + head * lse.stride + row + own;
 #pragma unroll

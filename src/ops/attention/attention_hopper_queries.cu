@@ -89,7 +89,7 @@ __device__ void walk_over_keys(const Layout& shared, const Maps& maps, const Par
     }
     const uint64_t q = cuda::matrix_at(owned.rows(kQ)), dout = cuda::matrix_at(owned.rows(kDout));
     const Stats stats = Stats::of<N>(shared, owned, own, strip, lane);
-    const int head = owned.told(Told::head), row = owned.told(Told::row);
+    const int head = owned.item(ItemField::head), row = owned.item(ItemField::row);
     if (lane % 4 == 0) stats.leave(p, head, row + own);
     const float base[2] = {stats.lse[0] * flash::kLog2E, stats.lse[1] * flash::kLog2E};
     float dq[8][4] = {};

@@ -69,9 +69,9 @@ struct OwnUnit {
   int index;             // index of the unit in its sequence
 
   template <class Layout>
-  __device__ OwnUnit(const Owned<Layout>& owned, int warpgroup, bool causal) : all_steps(owned.told(Told::steps)) {
+  __device__ OwnUnit(const Owned<Layout>& owned, int warpgroup, bool causal) : all_steps(owned.item(ItemField::steps)) {
     constexpr int kUnits = Layout::kStepKeys / kHalf;
-    const int units = owned.told(Told::units);
+    const int units = owned.item(ItemField::units);
     index = units / 4 + warpgroup;
     steps = warpgroup >= units % 4 ? 0 : causal ? index / kUnits + 1 : all_steps;
   }
@@ -105,14 +105,14 @@ __device__ void bring_queries_and_keys(const Layout& shared, const CUtensorMap* 
     const int row_of_seq = item.seq * p.tiles * kTile, row = row_of_seq + item.first * kHalf;
     const int steps = (item.seen + kUnits - 1) / kUnits;
     const uint32_t own_full = shared.signals.own_full(own.stage);
-    const auto tell = [&](Told what, int value) {
+    const auto publish = [&](ItemField what, int value) {
       cuda::store_shared(shared.signals.item(own.stage) + uint32_t(what) * 4, uint32_t(value));
     };
     cuda::barrier_wait(shared.signals.own_empty(own.stage), own.parity ^ 1);  // does not wait in the first round
-    tell(Told::steps, steps);
-    tell(Told::row, row);
-    tell(Told::head, item.head);
-    tell(Told::units, item.first * 4 + item.count);
+    publish(ItemField::steps, steps);
+    publish(ItemField::row, row);
+    publish(ItemField::head, item.head);
+    publish(ItemField::units, item.first * 4 + item.count);
     if (steps == 0) {
       cuda::barrier_arrive(own_full);
       return;

@@ -48,8 +48,8 @@ __device__ void add_bias(const Work<N>& work, const Tile& tile, Accumulator& c) 
 
 // Loads chunk `chunk` (eight columns) of a row in a tile buffer.
 template <class N>
-__device__ Packed<N> load_chunk(uint32_t desk, uint32_t row, uint32_t chunk) {
-  const uint32_t at = desk + chunk / 8 * kPanelBytes + row * cuda::kTileRowBytes;
+__device__ Packed<N> load_chunk(uint32_t buffer, uint32_t row, uint32_t chunk) {
+  const uint32_t at = buffer + chunk / 8 * kPanelBytes + row * cuda::kTileRowBytes;
   const uint4 bits = cuda::load_shared_16(at + (chunk % 8 ^ row % 8) * 16);
   return {{bits.x, bits.y, bits.z, bits.w}};
 }
@@ -71,17 +71,19 @@ class Cursor {
     group_ ^= 1;
     batch_ = first();
     if (group_ != 0) return;
-    index_ = Tiles::behind(index_);
+    index_ = Tiles::next_index(index_);
     parity_ ^= 1;
     if (!done()) tile_ = tiles_[index_];
   }
   __device__ bool done() const { return index_ >= tiles_.count(); }
-  __device__ bool begins_desk() const { return batch_ < kFinishers; }
-  __device__ bool ends_desk() const { return batch_ + kFinishers >= batches(); }
+  __device__ bool is_first_batch() const { return batch_ < kFinishers; }
+  __device__ bool is_last_batch() const { return batch_ + kFinishers >= batches(); }
   __device__ int group() const { return group_; }
   __device__ uint32_t parity() const { return parity_; }
   // The batch's first row in the tile buffer; the buffer's first row and the tile's first column in the result.
-  __device__ int desk_row() const { return (batch_ + (shared_ ? batch_ / (kBatchesOfWarp - 1) + 1 : 0)) * kBatchRows; }
+  __device__ int buffer_row() const {
+    return (batch_ + (shared_ ? batch_ / (kBatchesOfWarp - 1) + 1 : 0)) * kBatchRows;
+  }
   __device__ int row() const { return tile_.row * kClusterRows + rank_ * kTileRows + group_ * kGroupRows; }
   __device__ int column(int tile_columns) const { return tile_.column * tile_columns; }
 
@@ -111,25 +113,25 @@ class Forward {
       : work_(work), maps_(maps) {}
 
   // Stores x directly from the tile buffer. The next GEMM reads y, while x waits for the backward.
-  __device__ void begin_desk(const Cursor& at, uint32_t desk) const {
+  __device__ void begin_buffer(const Cursor& at, uint32_t buffer) const {
 #pragma unroll
     for (int panel = 0; panel < kPanels; ++panel) {
       const int column = panel * 64, half = kGated && column >= kColumns ? work_.size - kColumns : 0;
       cuda::store_tile_streaming(maps_.x, at.column(kColumns) + column + half, at.row(),
-                                 desk + uint32_t(panel) * kPanelBytes);
+                                 buffer + uint32_t(panel) * kPanelBytes);
     }
     cuda::commit_stores();
   }
-  __device__ void end_desk() const { cuda::wait_for_store_groups<0>(); }
+  __device__ void end_buffer() const { cuda::wait_for_store_groups<0>(); }
 
-  __device__ void finish(const Cursor& at, uint32_t desk) const {
+  __device__ void finish(const Cursor& at, uint32_t buffer) const {
     constexpr int kRowsAtOnce = 32 / kChunks, kCount = kBatchRows / kRowsAtOnce;
-    const int lane = int(threadIdx.x) % 32, chunk = lane % kChunks, first = at.desk_row() + lane / kChunks;
+    const int lane = int(threadIdx.x) % 32, chunk = lane % kChunks, first = at.buffer_row() + lane / kChunks;
     Packed<N> gate[kCount], up[kCount], y[kCount];
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      gate[i] = load_chunk<N>(desk, first + i * kRowsAtOnce, chunk);
-      if constexpr (kGated) up[i] = load_chunk<N>(desk, first + i * kRowsAtOnce, chunk + kChunks);
+      gate[i] = load_chunk<N>(buffer, first + i * kRowsAtOnce, chunk);
+      if constexpr (kGated) up[i] = load_chunk<N>(buffer, first + i * kRowsAtOnce, chunk + kChunks);
     }
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
@@ -162,13 +164,13 @@ class Gradient {
       : shared_(shared), work_(work), maps_(maps), ahead_(first), finisher_(finisher) {
     for (int i = 0; i < kSlots; ++i) bring_x(i);
   }
-  __device__ void begin_desk(const Cursor&, uint32_t) const {}
-  __device__ void end_desk() const {}
+  __device__ void begin_buffer(const Cursor&, uint32_t) const {}
+  __device__ void end_buffer() const {}
 
-  __device__ void finish(const Cursor& at, uint32_t desk) {
+  __device__ void finish(const Cursor& at, uint32_t buffer) {
     const uint32_t from = shared_.slot(finisher_, place_.stage) + threadIdx.x % 32 * 16;
     Packed<N> dy[kBatchRows];
-    load_dy(desk, at.desk_row(), dy);
+    load_dy(buffer, at.buffer_row(), dy);
     cuda::barrier_wait(shared_.slot_here(finisher_, place_.stage), place_.parity);
     BatchOfX<N> x;
 #pragma unroll
@@ -176,7 +178,7 @@ class Gradient {
       x.gate[i] = load(from + i * kRowBytes);
       if constexpr (kGated) x.up[i] = load(from + (kBatchRows + i) * kRowBytes);
     }
-    finish_rows(work_, at.row() + at.desk_row(), at.column(kColumns), dy, x);
+    finish_rows(work_, at.row() + at.buffer_row(), at.column(kColumns), dy, x);
     cuda::show_to_products();  // the copy engine must not be faster than the last reads
     __syncwarp();
     bring_x(place_.stage);
@@ -193,11 +195,11 @@ class Gradient {
       x.gate[i] = Packed<N>::load_if(work.shared && row + i < work.rows, from);
     }
   }
-  __device__ static void finish_own(const Work<N>& work, int row, int column, uint32_t desk, int desk_row,
+  __device__ static void finish_own(const Work<N>& work, int row, int column, uint32_t buffer, int buffer_row,
                                     const BatchOfX<N>& x) {
     __syncwarp();
     Packed<N> dy[kBatchRows];
-    load_dy(desk, desk_row, dy);
+    load_dy(buffer, buffer_row, dy);
     finish_rows(work, row, column, dy, x);
     __syncwarp();
   }
@@ -205,9 +207,9 @@ class Gradient {
  private:
   static constexpr int kRowBytes = kTileColumns * 2;
 
-  __device__ static void load_dy(uint32_t desk, int desk_row, Packed<N> (&dy)[kBatchRows]) {
+  __device__ static void load_dy(uint32_t buffer, int buffer_row, Packed<N> (&dy)[kBatchRows]) {
 #pragma unroll
-    for (int i = 0; i < kBatchRows; ++i) dy[i] = load_chunk<N>(desk, desk_row + i, threadIdx.x % 32);
+    for (int i = 0; i < kBatchRows; ++i) dy[i] = load_chunk<N>(buffer, buffer_row + i, threadIdx.x % 32);
   }
   __device__ static void finish_rows(const Work<N>& work, int row, int tile_column, const Packed<N> (&dy)[kBatchRows],
                                      const BatchOfX<N>& x) {
@@ -237,7 +239,7 @@ class Gradient {
   __device__ void bring_x(int slot) {
     if (!ahead_.done() && cuda::elect_one()) {
       const uint32_t to = shared_.slot(finisher_, slot), here = shared_.slot_here(finisher_, slot);
-      const int column = ahead_.column(kColumns), row = ahead_.row() + ahead_.desk_row();
+      const int column = ahead_.column(kColumns), row = ahead_.row() + ahead_.buffer_row();
       cuda::barrier_expect(here, shared_.kSlotBytes);
       cuda::copy_tile(to, maps_.x, column, row, here);
       if constexpr (kGated) cuda::copy_tile(to + kBatchRows * kRowBytes, maps_.x, column + work_.size, row, here);
@@ -262,15 +264,15 @@ __device__ void finish_tiles(const Layout<Pass>& shared, const Work<N>& work, co
   Pass pass(shared, work, maps, at, finisher);
 #pragma unroll 1
   for (; !at.done(); at.advance()) {
-    const uint32_t desk = shared.desk(at.group());
-    if (at.begins_desk()) {
-      cuda::barrier_wait(shared.laid(at.group()), at.parity());
-      if (leads) pass.begin_desk(at, desk);
+    const uint32_t buffer = shared.tile_buffer(at.group());
+    if (at.is_first_batch()) {
+      cuda::barrier_wait(shared.buffer_full(at.group()), at.parity());
+      if (leads) pass.begin_buffer(at, buffer);
     }
-    pass.finish(at, desk);
-    if (at.ends_desk()) {
-      if (leads) pass.end_desk();
-      cuda::barrier_arrive(shared.cleared(at.group()));
+    pass.finish(at, buffer);
+    if (at.is_last_batch()) {
+      if (leads) pass.end_buffer();
+      cuda::barrier_arrive(shared.buffer_empty(at.group()));
     }
   }
 }

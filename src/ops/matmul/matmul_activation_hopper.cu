@@ -24,25 +24,25 @@ template <class N, class Pass>
 __device__ void multiply_tiles(const Layout<Pass>& shared, const Work<N>& work, const Tiles& tiles, int rank,
                                int warp) {
   const int group = warp / 4;
-  const uint32_t desk = shared.desk(group);
+  const uint32_t buffer = shared.tile_buffer(group);
   cuda::RingPlace<Pass::kStages> place;
   uint32_t parity = 0;  // of the phases of the tile buffer
   tiles.each([&](const Tile& tile, int) {
-    const int desk_row = warp % 4 * kWarpRows, column = tile.column * Pass::kColumns;
-    const int row = tile.row * kClusterRows + rank * kTileRows + group * kGroupRows + desk_row;
+    const int buffer_row = warp % 4 * kWarpRows, column = tile.column * Pass::kColumns;
+    const int row = tile.row * kClusterRows + rank * kTileRows + group * kGroupRows + buffer_row;
     Accumulator c;
     BatchOfX<N> x;
     multiply_tile<N, Pass>(shared, group, work.depth / Pass::kBlock, place, c, [&] {
       if constexpr (Pass::kShares) Pass::ask_for_x(work, row, column, x);
     });
     if (!Pass::kRows && work.bias) add_bias<Pass>(work, tile, c);
-    cuda::barrier_wait(shared.cleared(group), parity ^ 1);  // at once in the first round
-    lay<N>(desk, c);
+    cuda::barrier_wait(shared.buffer_empty(group), parity ^ 1);  // at once in the first round
+    store_rounded<N>(buffer, c);
     if (!Pass::kRows) cuda::show_to_products();  // the copy engine brings x to memory
-    cuda::barrier_arrive(shared.laid(group));
+    cuda::barrier_arrive(shared.buffer_full(group));
     parity ^= 1;
     if constexpr (Pass::kShares) {
-      if (work.shared) Pass::finish_own(work, row, column, desk, desk_row, x);
+      if (work.shared) Pass::finish_own(work, row, column, buffer, buffer_row, x);
     }
   });
 }

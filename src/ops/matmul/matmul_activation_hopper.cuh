@@ -19,7 +19,7 @@ inline constexpr int kThreads = (kGroups + 1) * kWarpgroup, kFinishers = 3;
 inline constexpr int kCluster = 2, kClusterRows = kCluster * kTileRows;
 // The tile buffer of a warpgroup consists of panels of 64 columns.
 inline constexpr int kPanels = kTileColumns / 64;
-inline constexpr uint32_t kPanelBytes = kGroupRows * cuda::kTileRowBytes, kDeskBytes = kPanels * kPanelBytes;
+inline constexpr uint32_t kPanelBytes = kGroupRows * cuda::kTileRowBytes, kTileBufferBytes = kPanels * kPanelBytes;
 inline constexpr int kBatchRows = 4;  // that a finishing warp processes at a time
 // Registers per thread in the backward; the kernel starts with 168 for every thread.
 inline constexpr int kMultiplierRegisters = 208, kFinisherRegisters = 88;
@@ -38,7 +38,7 @@ struct Layout {
   static constexpr uint32_t kRightBytes = kTileColumns * kBlock * 2, kStageBytes = kLeftBytes + kRightBytes;
   static constexpr int kStages = Pass::kStages, kSlots = Pass::kSlots;
   static constexpr uint32_t kSlotBytes = (Pass::kGated ? 2 : 1) * kBatchRows * kTileColumns * 2;
-  static constexpr uint32_t kDesks = kStages * kStageBytes, kSlotsAt = kDesks + kGroups * kDeskBytes;
+  static constexpr uint32_t kTileBuffers = kStages * kStageBytes, kSlotsAt = kTileBuffers + kGroups * kTileBufferBytes;
   static constexpr uint32_t kBarriers = kSlotsAt + kFinishers * kSlots * kSlotBytes;
   static constexpr size_t kBytes = 1024 + kBarriers + 8 * (2 * kStages + 2 * kGroups + kFinishers * kSlots);
   static_assert(kBytes <= 227 * 1024);
@@ -47,14 +47,14 @@ struct Layout {
   __device__ explicit Layout(const void* shared) : base((cuda::shared_address(shared) + 1023) & ~1023u) {}
   __device__ uint32_t stage(int i) const { return base + uint32_t(i) * kStageBytes; }
   // The warpgroup's rows of the result.
-  __device__ uint32_t desk(int group) const { return base + kDesks + uint32_t(group) * kDeskBytes; }
+  __device__ uint32_t tile_buffer(int group) const { return base + kTileBuffers + uint32_t(group) * kTileBufferBytes; }
   __device__ uint32_t slot(int finisher, int i) const {
     return base + kSlotsAt + uint32_t(finisher * kSlots + i) * kSlotBytes;
   }
   __device__ uint32_t full(int i) const { return base + kBarriers + uint32_t(i) * 8; }
   __device__ uint32_t empty(int i) const { return full(kStages + i); }
-  __device__ uint32_t laid(int group) const { return full(2 * kStages + group); }
-  __device__ uint32_t cleared(int group) const { return full(2 * kStages + kGroups + group); }
+  __device__ uint32_t buffer_full(int group) const { return full(2 * kStages + group); }
+  __device__ uint32_t buffer_empty(int group) const { return full(2 * kStages + kGroups + group); }
   __device__ uint32_t slot_here(int finisher, int i) const {
     return full(2 * kStages + 2 * kGroups + finisher * kSlots + i);
   }
@@ -66,8 +66,8 @@ struct Layout {
       cuda::barrier_init(empty(i), kCluster * kGroups * kWarpgroup / 32);
     }
     for (int group = 0; group < kGroups; ++group) {
-      cuda::barrier_init(laid(group), kWarpgroup);
-      cuda::barrier_init(cleared(group), kFinishers * 32);
+      cuda::barrier_init(buffer_full(group), kWarpgroup);
+      cuda::barrier_init(buffer_empty(group), kFinishers * 32);
     }
     for (int i = 0; i < kFinishers * kSlots; ++i) cuda::barrier_init(slot_here(0, i), 1);
     cuda::barrier_init_done();
@@ -89,12 +89,12 @@ struct Tiles {
   }
   // The indices of this cluster's tiles.
   __device__ static int first() { return int(blockIdx.x) / kCluster; }
-  __device__ static int behind(int i) { return i + int(gridDim.x) / kCluster; }
+  __device__ static int next_index(int i) { return i + int(gridDim.x) / kCluster; }
   // Calls of(tile, index of the next tile) for each of them.
   template <class Of>
   __device__ void each(Of&& of) const {
 #pragma unroll 1
-    for (int i = first(); i < count(); i = behind(i)) of((*this)[i], behind(i));
+    for (int i = first(); i < count(); i = next_index(i)) of((*this)[i], next_index(i));
   }
 };
 
@@ -194,9 +194,9 @@ __device__ void multiply_tile(const Layout<Pass>& shared, int group, int blocks,
 
 // Rounds the accumulators and stores them as rows of the warpgroup's tile buffer.
 template <class N>
-__device__ void lay(uint32_t desk, const Accumulator& c) {
+__device__ void store_rounded(uint32_t buffer, const Accumulator& c) {
   const uint32_t lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;
-  const uint32_t at = desk + row * cuda::kTileRowBytes + (lane / 16 ^ row % 8) * 16;
+  const uint32_t at = buffer + row * cuda::kTileRowBytes + (lane / 16 ^ row % 8) * 16;
 #pragma unroll
   for (int pair = 0; pair < kTileColumns / 16; ++pair) {
     const auto &left = c[2 * pair], &right = c[2 * pair + 1];

@@ -40,8 +40,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   } else {
     cuda::take_registers<160>();
     const Order order(warpgroup);
-    const Desk desk(shared.strip(warp), shared.strip_here(warp));
-    Finisher finisher{work, maps, desk};
+    const StripBuffers buffers(shared.strip(warp), shared.strip_here(warp));
+    Finisher finisher{work, maps, buffers};
     int round = 0;
     for (int tile = tiles.first + warpgroup * tiles.step; tile < tiles.end; tile += kConsumers * tiles.step, ++round) {
       const Place place{tile * kTileRows + warp % 4 * kStripRows, first_column};
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       multiply_tile<N, Finisher::kRows>(shared, order, count, blocks, round == 0, c);
       finisher.finish(place, round, c);
     }
-    desk.wait<0>();  // shared memory must outlive the stores that read it
+    buffers.wait<0>();  // shared memory must outlive the stores that read it
   }
 #else
   __trap();

@@ -180,9 +180,9 @@ __device__ inline void each_pair(int panel, int first, int end, Of&& of) {
 
 // The buffers for a warp's strips in shared memory, and the copies between them and global memory. Rows after the last
 // are loaded as zeros and not stored.
-class Desk {
+class StripBuffers {
  public:
-  __device__ Desk(uint32_t strips, uint32_t barriers) : strips_(strips), barriers_(barriers) {
+  __device__ StripBuffers(uint32_t strips, uint32_t barriers) : strips_(strips), barriers_(barriers) {
     const uint32_t lane = threadIdx.x % 32, row = lane % 16;
     lane_ = row * cuda::kTileRowBytes + (lane / 16 ^ row % 8) * 16;
   }
@@ -204,7 +204,7 @@ class Desk {
   // Starts storing a strip, after waiting for all pending stores except the last kLeft. kStreaming: the data is not
   // read again soon.
   template <int kLeft, bool kStreaming = false>
-  __device__ void send(int buffer, const Strip& strip, const CUtensorMap& map, int column, int row) const {
+  __device__ void store(int buffer, const Strip& strip, const CUtensorMap& map, int column, int row) const {
     wait<kLeft>();
     __syncwarp();
 #pragma unroll
@@ -243,7 +243,7 @@ struct Forward {
   static constexpr int kBuffers = 1;
   const Work<N>& work;
   const Maps& maps;
-  const Desk& desk;
+  const StripBuffers& buffers;
 
   __device__ void prepare(const Place&, int) {}
   // Computes a strip of y in halves, which gives the previous store time to finish. The next GEMM reads y; x waits for
@@ -260,9 +260,9 @@ struct Forward {
       };
       const int column = place.column + panel * kBlock;
       each_pair(panel, 0, 8, gelu);
-      desk.send<kBuffers - 1, true>(0, x, maps.x, column, place.row);
+      buffers.store<kBuffers - 1, true>(0, x, maps.x, column, place.row);
       each_pair(panel, 8, 16, gelu);
-      desk.send<kBuffers - 1>(kBuffers - 1, y, maps.y, column, place.row);
+      buffers.store<kBuffers - 1>(kBuffers - 1, y, maps.y, column, place.row);
     }
   }
   __device__ void add_bias(const Place& place, float (&c)[kShare / 8][4]) {
@@ -285,19 +285,19 @@ struct Gradient {
   static_assert(kPanels == 2 || kPanels == 3);
   const Work<N>& work;
   const Maps& maps;
-  const Desk& desk;
+  const StripBuffers& buffers;
 
   __device__ void prepare(const Place& place, int) {
-    desk.wait<0>();
+    buffers.wait<0>();
     for (int panel = 0; panel < kBuffers; ++panel) bring(place, panel);
   }
   __device__ void bring(const Place& place, int panel) {
-    desk.bring(panel % kBuffers, maps.x, place.column + panel * kBlock, place.row);
+    buffers.bring(panel % kBuffers, maps.x, place.column + panel * kBlock, place.row);
   }
   // The first buffer receives two of three strips in every round.
   __device__ void read(int panel, int round, Strip& x) {
     const int phase = kPanels == 3 && panel % 2 == 0 ? panel / 2 : round;
-    desk.read(panel % kBuffers, uint32_t(phase) % 2, x);
+    buffers.read(panel % kBuffers, uint32_t(phase) % 2, x);
   }
   __device__ void finish(const Place& place, int round, float (&c)[kShare / 8][4]) {
     Strip x, dx, y;
@@ -313,8 +313,8 @@ struct Gradient {
       });
       if (panel + 1 < kPanels) read(panel + 1, round, x);
       const int column = place.column + panel * kBlock, buffer = (panel + 1) % kBuffers;
-      desk.send<1>(buffer, dx, maps.dx, column, place.row);
-      if constexpr (kAgain) desk.send<0>(buffer, y, maps.y, column, place.row);
+      buffers.store<1>(buffer, dx, maps.dx, column, place.row);
+      if constexpr (kAgain) buffers.store<0>(buffer, y, maps.y, column, place.row);
     }
   }
 };

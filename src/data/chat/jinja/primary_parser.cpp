@@ -88,7 +88,7 @@ ExpressionPtr ExpressionParser::parse_member(ExpressionPtr object) {
   const int line = tokens_.next().line;
   const Token& member = tokens_.next();
   if (member.kind == TokenKind::name) return make(line, AttributeOf{std::move(object), member.text});
-  if (member.kind != TokenKind::number || !member.number.is_integer()) tokens_.fail("expected a name behind '.'");
+  if (member.kind != TokenKind::number || !member.number.is_integer()) tokens_.fail("expected a name after '.'");
   ExpressionPtr index = make(line, Constant{member.number});
   return make(line, ItemOf{std::move(object), std::move(index)});
 }

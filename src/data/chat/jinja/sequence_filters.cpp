@@ -18,7 +18,7 @@ Value as_list(std::vector<Value> items, Renderer& renderer) {
 }
 
 // The arguments after the first `count`, for a filter or test that is called by another one.
-Arguments behind(const Arguments& arguments, size_t count) {
+Arguments arguments_after(const Arguments& arguments, size_t count) {
   Arguments rest;
   rest.positional.assign(arguments.positional.begin() + static_cast<ptrdiff_t>(count), arguments.positional.end());
   rest.named = arguments.named;
@@ -87,7 +87,7 @@ Value map_filter(Renderer& renderer, const Value& value, const Arguments& argume
   std::vector<Value> items;
   for (const Value& item : iterate(value, renderer.work())) {
     if (filter != nullptr) {
-      items.push_back(renderer.call(*filter, item, behind(arguments, 1)));
+      items.push_back(renderer.call(*filter, item, arguments_after(arguments, 1)));
       continue;
     }
     Value found = path_of(item, *attribute, renderer.work());
@@ -111,7 +111,8 @@ Value select_filter(Renderer& renderer, const Value& value, const Arguments& arg
   std::vector<Value> items;
   for (const Value& item : iterate(value, renderer.work())) {
     const Value tested = of_attribute ? path_of(item, *attribute, renderer.work()) : item;
-    const Value result = test == nullptr ? tested : renderer.call(*test, tested, behind(arguments, skipped + 1));
+    const Value result =
+        test == nullptr ? tested : renderer.call(*test, tested, arguments_after(arguments, skipped + 1));
     if (truth(result) == keep) items.push_back(item);
   }
   return as_list(std::move(items), renderer);
