@@ -38,12 +38,12 @@ class SafeTensorsTest : public testing::Test {
   ~SafeTensorsTest() override { std::filesystem::remove(path_); }
 
   SafeTensors open(const std::string& bytes) {
-    std::filesystem::remove(path_);  // truncating a file that exists waits for the disk on some file systems
+    std::filesystem::remove(path_);  // truncating an existing file waits for the disk on some file systems
     std::ofstream(path_, std::ios::binary) << bytes;
     return SafeTensors(path_);
   }
 
-  // The message, after checking that it is a data error about this file.
+  // Returns the message, after checking that it is a data error about this file.
   std::string refusal(const std::string& bytes) {
     try {
       open(bytes);
@@ -235,7 +235,7 @@ TEST_F(SafeTensorsTest, RefusesWhatIsNotAFile) {
   EXPECT_THROW(SafeTensors(std::filesystem::temp_directory_path()), Error);
 }
 
-// Under the sanitizers this is a small fuzzer: a changed header is refused, or every view can be read to its end.
+// With sanitizers this is a small fuzzer: a changed header is either refused, or every view can be read to its end.
 TEST_F(SafeTensorsTest, SurvivesChangedHeaders) {
   std::mt19937 random(1);
   const std::string good = good_file();

@@ -45,7 +45,7 @@ class Instructions : public testing::Test {
   std::string error(const OrderedJson& fields, const std::string& chat = "", const InstructionOptions& options = {}) {
     return test::error_of([&] { encode(fields, chat, options); });
   }
-  // The text, with what is learned in brackets.
+  // The text, with the learned parts in brackets.
   static std::string shown(const std::optional<InstructionExample>& example) {
     if (!example) return "nothing";
     std::string text;
@@ -143,10 +143,11 @@ TEST_F(Instructions, TemplatesThatRewriteEarlierTurnsAreRefused) {
   OrderedJson thinking = kTurns;
   thinking[1]["content"] = thinking[3]["content"] = "<think>\nhm\n</think>\n\nYes";
   const std::string message = error({{"messages", thinking}}, "qwen3");
-  EXPECT_EQ(message,
-            "'data.jsonl' line 7: qwen3: cannot tell which part is the assistant's: message 2 reads differently once others "
-            "follow it; put {% generation %} and {% endgeneration %} around it in the template, or learn all tokens; "
-            "correct it, or have bad records skipped");
+  EXPECT_EQ(
+      message,
+      "'data.jsonl' line 7: qwen3: cannot tell which part is the assistant's: message 2 reads differently once others "
+      "follow it; put {% generation %} and {% endgeneration %} around it in the template, or learn all tokens; "
+      "correct it, or have bad records skipped");
   EXPECT_TRUE(encode({{"messages", thinking}}, "qwen3_training").has_value());
 }
 
@@ -156,7 +157,7 @@ TEST_F(Instructions, GenerationBlocksGiveHuggingFacesMasks) {
   for (const OrderedJson& golden : test::chat_golden("masks")) {
     const std::string name = golden["template"], input = golden["input"];
     OrderedJson fields = goldens["inputs"][input];
-    if (fields.value("add_generation_prompt", false)) continue;  // not in training
+    if (fields.value("add_generation_prompt", false)) continue;  // not used in training
     if (fields.contains("enable_thinking"))
       fields["chat_template_kwargs"] = {{"enable_thinking", fields["enable_thinking"]}};
     const auto example = encode(fields, name, {.max_length = 0, .now = test::golden_time()});

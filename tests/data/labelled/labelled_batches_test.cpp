@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coverage, layout, capacity, and independence of threads, ranks and the start.
+// Coverage, layout, capacity, and independence from threads, ranks and the first step.
 #include "data/labelled/labelled_batches.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class LabelledBatchesTest : public testing::Test {
     return LabelledBatches(encoded_, all, options, std::move(weights), std::move(augmenter));
   }
 
-  // The micro-batch says of its sequences what the set does, and its other entries are padding.
+  // Checks that the sequences of the micro-batch match the set, and that its other entries are padding.
   void check(const LabelledMicroBatch& batch, const LabelledCapacity& capacity) {
     const auto rows = static_cast<size_t>(token_capacity(capacity.num_tokens));
     ASSERT_EQ(batch.tokens.size(), rows);
@@ -114,10 +114,10 @@ TEST_F(LabelledBatchesTest, OrdersDependOnSeedAndEpochAlone) {
   };
   EXPECT_EQ(first(1, 0), first(1, 0));
   EXPECT_NE(first(1, 0), first(2, 0));
-  EXPECT_NE(first(1, 0), first(1, 7));  // seven steps an epoch
+  EXPECT_NE(first(1, 0), first(1, 7));  // seven steps per epoch
 }
 
-// Any step, asked for in any order by any thread, is the same.
+// Any step gives the same result, in any order and from any thread.
 TEST_F(LabelledBatchesTest, ThreadsAndTheStartDoNotMatter) {
   const AugmentOptions augment{.swap = 0.3, .deletion = 0.2, .token_dropout = 0.1, .dropout_id = 4};
   const LabelledBatchOptions options{.batch_size = 10, .micro_tokens = 64, .seed = 3};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data files whose texts are numbers, and an encoding that reads them as token ids: every token can be told apart.
+// Data files whose texts are numbers, and an encoding that reads them as token ids, so that every token is unique.
 #pragma once
 
 #include <charconv>
@@ -41,7 +41,7 @@ inline RecordEncoding number_encoding(bool masked = false) {
   return encoding;
 }
 
-// Documents of 0 to 40 tokens, a few up to 400: the numbers from 1 on in all of them together.
+// Documents of 0 to 40 tokens, and a few up to 400. Together they contain the numbers from 1 on.
 class NumberCorpus {
  public:
   explicit NumberCorpus(uint64_t seed = 1) : random_(seed) {}

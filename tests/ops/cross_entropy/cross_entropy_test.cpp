@@ -19,7 +19,7 @@ class CrossEntropyTest : public OpTest {
     scalars().loss_scale = 16;
   }
 
-  // In double, of the values the op sees.
+  // Computed in double precision from the rounded inputs of the op.
   Expected reference(const TensorView& logits, std::span<const int32_t> targets) const {
     const std::vector<float> x = download(logits);
     const auto size = static_cast<size_t>(logits.cols());
@@ -55,7 +55,8 @@ class CrossEntropyTest : public OpTest {
             .losses = tensor({rows}, DType::fp32)};
   }
 
-  // Relative to the largest gradient there can be; in fp32 the exponentials' few ulp show, else only the last rounding.
+  // Relative to the largest possible gradient. In fp32 the few ulp of the exponentials show, otherwise only the last
+  // rounding.
   void expect_grads(const TensorView& logits, const std::vector<float>& grads) const {
     const double scale = double(scalars().inv_targets) * scalars().loss_scale;
     const double bound = (dtype() == DType::fp32 ? 4 : 1) * epsilon_of(dtype()) * scale;
@@ -76,8 +77,8 @@ TEST_P(CrossEntropyTest, LossAndGradient) {
   }
 }
 
-// Rows that begin at multiples of 16 bytes, as those of an odd vocabulary's head do. A GPU has short ones in the
-// registers of 4 to 32 lanes; what lies behind a row stays as it was.
+// Rows that begin at multiples of 16 bytes, like those of the head for an odd vocabulary. A GPU keeps short rows in the
+// registers of 4 to 32 lanes. The memory after a row must not change.
 TEST_P(CrossEntropyTest, PaddedRows) {
   for (int64_t size : {1, 3, 8, 64, 65, 128, 129, 255, 257, 500, 513, 1000, 1024, 1025}) {
     for (int64_t rows : {1, 35}) {
@@ -112,7 +113,7 @@ TEST_P(CrossEntropyTest, NanReachesAllOfAPaddedRowAndNoOther) {
 }
 
 // Rows that a GPU keeps in the shared memory of one, two, four and eight multiprocessors, in 16-bit types and in fp32,
-// and one that it reads twice; odd ones begin anywhere.
+// and one that it reads twice. Odd rows begin at any address.
 TEST_P(CrossEntropyTest, LargeVocabularies) {
   for (auto [rows, size] : {std::pair<int64_t, int64_t>{4, 32768},
                             {3, 50257},
@@ -130,10 +131,12 @@ TEST_P(CrossEntropyTest, LargeVocabularies) {
   }
 }
 
-// A row's parts agree on its largest logit, its sum and who writes the target's gradient, wherever that is.
+// The parts of a row agree on its largest logit, on its sum, and on which of them writes the target's gradient,
+// wherever that is.
 TEST_P(CrossEntropyTest, TargetAndLargestLogitInAnyPart) {
   const int64_t rows = 7, size = 131075;
-  const float largest = dtype() == DType::fp32 ? 7 : 15;  // beside 15 the CPU's long sums lose more than fp32's bound
+  const float largest = dtype() == DType::fp32 ? 7 : 15;  // with 15, the CPU's long sums would exceed the bound for
+                                                          // fp32
   CrossEntropyArgs args = make(rows, size);
   std::vector<float> logits = download(args.logits);
   for (int64_t r = 0; r < rows; ++r) {
@@ -161,7 +164,7 @@ TEST_P(CrossEntropyTest, NanInAnyPartReachesAllOfALargeRow) {
   }
 }
 
-// A logit of minus infinity has the probability zero.
+// A logit of minus infinity has probability zero.
 TEST_P(CrossEntropyTest, MaskedLogitsWeighNothing) {
   CrossEntropyArgs args = make(1, 333);
   std::vector<float> logits = download(args.logits);
@@ -175,7 +178,7 @@ TEST_P(CrossEntropyTest, MaskedLogitsWeighNothing) {
   expect_grads(args.logits, expected.grads);
 }
 
-// In fp16 they are below the smallest number.
+// In fp16 the gradients are below the smallest number.
 class CrossEntropyWideRange : public CrossEntropyTest {};
 TEST_P(CrossEntropyWideRange, GradientsOfSmallProbabilitiesKeepTheirDigits) {
   const CrossEntropyArgs args = make(7, 133, 30);
@@ -184,7 +187,7 @@ TEST_P(CrossEntropyWideRange, GradientsOfSmallProbabilitiesKeepTheirDigits) {
   std::vector<float> actual = download(args.logits), others = expected.grads;
   for (size_t r = 0; r < targets_.size(); ++r) {
     if (targets_[r] == kIgnoredTarget) continue;
-    const size_t cancels = r * 133 + static_cast<size_t>(targets_[r]);  // p - 1
+    const size_t cancels = r * 133 + static_cast<size_t>(targets_[r]);  // p - 1 cancels here
     actual[cancels] = others[cancels] = 0;
   }
   // A difference of 60 is rounded by 2^-19, which is 16 ulp of its exponential.
@@ -199,7 +202,7 @@ TEST_P(CrossEntropyTest, LargeLogitsNeitherOverflowNorVanish) {
   expect_grads(args.logits, expected.grads);
 }
 
-// Sums that began with 0 as the largest logit would vanish.
+// Sums that started with 0 as the largest logit would vanish.
 TEST_P(CrossEntropyTest, LogitsFarBelowZero) {
   for (const int64_t size : {64, 1024, 9000}) {
     CrossEntropyArgs args = make(5, size);
@@ -233,7 +236,7 @@ TEST_P(CrossEntropyTest, WithoutGradientTheLogitsStay) {
   expect_same_bits(download(args.losses), losses, "losses");
 }
 
-// Wherever it is, the loss must show it, or a broken step would pass for a good one.
+// They must show in the loss wherever they are; otherwise a broken step would count as a good one.
 TEST_P(CrossEntropyTest, NanAndInfinityReachTheLoss) {
   for (float bad : {NAN, INFINITY}) {
     for (int64_t at : {0, 17, 33, 36}) {
@@ -289,7 +292,7 @@ TEST_P(CrossEntropyFp32, CentralDifferences) {
   expect_gradient(check, args.logits, download(with_grad.logits), "logits");
 }
 
-// In row order on the CPU; a GPU has an order of its own.
+// In row order on the CPU; a GPU has its own order.
 TEST_P(CrossEntropyFp32, LossSumIsDoubleAndInRowOrder) {
   const std::vector<float> losses = random_values(3001, 1, 9);
   double expected = scalars().loss_sum = 0.1;
