@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes src/tokenizer/unicode_tables.h from what Hugging Face's `tokenizers` does with each code point.
+"""Generates src/tokenizer/unicode_tables.h from the behaviour of Hugging Face's `tokenizers` for each code point.
 
 Run as `python tools/make_unicode_tables.py && clang-format -i src/tokenizer/unicode_tables.h` where the package is
-installed (pip install tokenizers). The library's parts follow different and mostly old versions of Unicode; ids agree
-with it only where these tables do.
+installed (pip install tokenizers). The library's parts follow different and mostly old versions of Unicode; our ids agree
+with the library's only if these tables do.
 """
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def table(name, comment, points):
 
 
 def lower_runs():
-    """Runs of capitals that all lie equally far from their small letters, with every one or every second a capital."""
+    """Runs of capitals with the same distance to their lower-case letters, in which every or every second one is a capital."""
     lower = normalizers.Lowercase()
     pairs = [(c, lower.normalize_str(chr(c))) for c in POINTS if c > 127]
     pairs = [(c, ord(small) - c) for c, small in pairs if len(small) == 1 and small != chr(c)]
@@ -53,7 +53,7 @@ def lower_runs():
 
 
 def moves(nfd, c):
-    """Whether NFD knows c as a mark that has an order: it then passes a mark of class 240 or is passed by one of 1."""
+    """Whether NFD reorders c: it then moves past a mark of class 240, or a mark of class 1 moves past it."""
     alone = nfd.normalize_str(chr(c))
     return (nfd.normalize_str("a\u0345" + chr(c)) != "a\u0345" + alone or
             nfd.normalize_str("a" + chr(c) + "\u0334") != "a" + alone + "\u0334")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """thin_program.py PROGRAM machine-code|ptx CAPABILITY: blanks the GPU code that a program does not need.
 
-The machine code (or the PTX) for the compute capability (90 for 9.0) stays. All other code in the program's fat
-binaries becomes zeros, which take no room in an archive. Exit status 1 where nothing would stay.
+Keeps the machine code (or the PTX) for the compute capability (90 for 9.0). All other code in the program's fat
+binaries becomes zeros, which compress to nothing in an archive. Exit status 1 if no code would remain.
 """
 
 import argparse
@@ -19,7 +19,7 @@ NO_KIND = 0x40  # the paper GPU reads every entry that is PTX
 
 
 def section(path, name):
-    """Where it begins in the file, and its size; None if there is none."""
+    """Its position in the file and its size; None if there is none."""
     listing = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
     for line in listing.splitlines():
         fields = line.partition("]")[2].split()
@@ -29,7 +29,7 @@ def section(path, name):
 
 
 def entries(data):
-    """The fields of each entry, and where it begins."""
+    """The fields of each entry, and its position."""
     at = 0
     while at + HEADER.size <= len(data):
         magic, _, header, size = HEADER.unpack_from(data, at)
