@@ -11,7 +11,7 @@
 namespace gradmill {
 
 std::span<const DeviceSpec> gpu_catalogue();
-// "cpu", or a catalogued name in any case. Throws a usage error that lists the names.
+// "cpu" or a name from the catalogue, in upper or lower case. Throws a usage error that lists the names.
 DeviceSpec device_by_name(std::string_view name);
 
 // Workspace bytes for cuBLASLt, as NVIDIA recommends. Kernels for Hopper and data-centre Blackwell split k when they

@@ -74,7 +74,7 @@ class Trainer {
     });
   }
 
-  // Of equal merges the last one counts, as when a file is read.
+  // The last of equal merges counts, as when a file is read.
   std::vector<TokenPair> distinct_merges() const {
     std::set<TokenPair> seen;
     std::vector<TokenPair> merges;

@@ -56,8 +56,8 @@ double read_real(std::string_view text, double nearest) {
 nlohmann::json parse_json_text(std::string_view text, std::string_view where) {
   return parse_strict_json(text, where,
                            {.max_depth = 32,
-                            .max_values = 16'000'000,  // a vocabulary of 256K with its merges has about 2 million
-                                                       // values
+                            // A vocabulary of 256K with its merges has about 2 million values.
+                            .max_values = 16'000'000,
                             .fix = "the file is damaged or not a tokenizer.json",
                             .read_real = read_real});
 }

@@ -19,7 +19,7 @@ using nlohmann::json;
 // In search order.
 constexpr const char* kNames[] = {"tokenizer.json", "tokenizer.model", "spm.model", "spiece.model", "vocab.txt"};
 
-// Whether a vocab.txt expects lower-case text: the file beside it says so. BERT's first models did.
+// Whether a vocab.txt expects lower-case text: the tokenizer_config.json next to it says so. BERT's first models did.
 bool wants_lowercase(const fs::path& vocab) {
   const fs::path path = vocab.parent_path() / "tokenizer_config.json";
   if (!fs::is_regular_file(path)) return true;

@@ -26,7 +26,7 @@ class MergeTable {
     TokenId merged = -1;
   };
 
-  // Of two equal pairs the later one counts, as in Hugging Face's library. Ranks must be below kNoMerge.
+  // The later of two equal pairs counts, as in Hugging Face's library. Ranks must be below kNoMerge.
   explicit MergeTable(const std::vector<Merge>& merges);
 
   // The rank is kNoMerge if the pair does not merge.

@@ -68,7 +68,7 @@ class PipelineEncoder {
       normalizer->rewrite(out);
       auto rewritten = out.finish();
       if (!rewritten) continue;
-      if (!options_.offsets) texts.clear();  // without offsets, nobody asks where the new text came from
+      if (!options_.offsets) texts.clear();  // without offsets, the origin of the new text is not needed
       texts.push_back(std::move(*rewritten));
       text = texts.back().text();
       layers.push_back({&texts.back(), base, layer});

@@ -18,7 +18,7 @@ class TokenTrie {
   static constexpr Node kNone = 0xFFFFFFFF;
 
   TokenTrie();
-  // Of two equal tokens the later one counts.
+  // The later of two equal tokens counts.
   void insert(std::string_view token, TokenId id);
 
   Node next(Node node, char letter) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ladder: which rungs a device gets, what a result says, and how it is written down.
+// The ladder: which rungs a device gets, the results, and how they are written.
 #include "core/gpu_catalogue.h"
 #include "bench/ladder.h"
 

@@ -103,7 +103,7 @@ TEST(ModelFolder, ToleratesPrefixesBuffersAndTransposedMatrices) {
     for (size_t in = 0; in < 16; ++in) {
       for (size_t out = 0; out < 64; ++out) ASSERT_EQ(ours[out * 16 + in], stored[in * 64 + out]);
     }
-    // Of two different values, it is unknown which one is meant.
+    // It is unknown which of two different values is meant.
     tensors.back().bytes[0] ^= 1;
     fs::remove(folder.path() / "model.safetensors");
     folder.write("model.safetensors", safetensors_of(tensors));

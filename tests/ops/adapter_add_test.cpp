@@ -75,11 +75,11 @@ TEST_P(AdapterAddTest, ColumnSlices) {
     args.h = h.slice_cols(rank_begin, rank_begin + 16);
     args.kept = kept.slice_cols(8, 8 + end - begin);
     const std::vector<float> expected = expected_of(args), before = download(y.slice_cols(0, begin)),
-                             behind = download(kept.slice_cols(8 + end - begin, 216));
+                             after = download(kept.slice_cols(8 + end - begin, 216));
     adapter_add(ctx_, args);
     expect_result(args, expected);
     expect_same_bits(download(y.slice_cols(0, begin)), before, "columns before");
-    expect_same_bits(download(kept.slice_cols(8 + end - begin, 216)), behind, "columns behind");
+    expect_same_bits(download(kept.slice_cols(8 + end - begin, 216)), after, "columns after it");
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classifiers and regressors: they learn, resume to the bit, are judged by their metric, and answer as files say.
+// Classifiers and regressors: they learn, resume bit for bit, are scored by their metric, and predict for files.
 #include "run/load_run_data.h"
 #include "run/labelled_run_fixture.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop: it learns, it reports, and it stops on nonsense.
+// The training loop: it learns, it reports, and it stops when training diverges.
 #include "run/load_run_data.h"
 #include "train/trainer_fixture.h"
 

@@ -81,9 +81,9 @@ __global__ void __launch_bounds__(kGradThreads, 1) short_kernel(const GradParams
         if (tile + 1 < tiles) {
           load_queries<kGradThreads>(grad, unit, tile + 1, at.q(stage ^ 1));
         } else if (!last) {
-          Unit beside = unit;
-          ++beside.head;
-          load_queries<kGradThreads>(grad, beside, 0, at.q(stage ^ 1));
+          Unit following = unit;
+          ++following.head;
+          load_queries<kGradThreads>(grad, following, 0, at.q(stage ^ 1));
         } else if (more) {
           load_queries<kGradThreads>(grad, next, 0, at.q(stage ^ 1));
         }
@@ -150,7 +150,7 @@ bool suits_short_backward(const ExecContext& ctx, const AttentionArgs& forward) 
 
 }  // namespace
 
-// Of the two kernels, only the one for Hopper was verified to allow this.
+// Only the kernel for Hopper was verified to allow this.
 bool short_backward_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args) {
   if (!suits_short_backward(ctx, args.forward) || !has_warpgroup_products(ctx)) return false;
   if (args.dout.dtype == DType::bf16) return make_params<Bf16>(ctx, args, TensorView()).forward.vectors;

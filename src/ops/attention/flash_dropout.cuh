@@ -50,7 +50,7 @@ __device__ uint32_t keep_query_rows(const Dropout& dropout, uint32_t row, uint32
   static_assert(kTiles == 4 || kTiles == 8);
   const uint32_t lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   uint32_t bits = 0;
-  // Of four tiles, each lane of a quad makes the calls for one, for both rows of the quad.
+  // Each lane of a quad makes the calls for one of four tiles, for both rows of the quad.
 #pragma unroll
   for (uint32_t i = 0; i < kTiles / 2; ++i) {
     bits |= dropout.keep_eight(row + g + i % 2 * 8, column / 8 + i / 2 * 4 + t) << (8 * i);
@@ -70,7 +70,7 @@ __device__ uint32_t keep_key_rows(const Dropout& dropout, uint32_t row, const ui
   static_assert(kTiles % 2 == 0 && kTiles * kStrips <= 8);
   const uint32_t lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   uint32_t bits = 0;
-  // Of two tiles, a lane and the lanes with the other rows of its columns have 4 queries and 16 keys, which take eight
+  // A lane and the lanes with the other rows of its columns have 4 queries and 16 keys of two tiles, which take eight
   // calls, one per lane. Lane g makes the call that becomes bit g.
   const uint32_t query = row + g / 4 * 8 + 2 * t + g % 2, block = g / 2 % 2;
 #pragma unroll

@@ -32,9 +32,9 @@ bool ask_gpu(DType dtype, Ask&& ask) {
 template <class... Views>
 OpCost cost_of(const MatmulArgs& product, const Views&... others) {
   const int64_t columns = product.b.numel() / product.a.cols();
-  const size_t beside = ((others.defined() ? others.bytes() : 0) + ... + 0);
+  const size_t other_bytes = ((others.defined() ? others.bytes() : 0) + ... + 0);
   return {.flops = 2 * double(product.a.numel()) * double(columns),
-          .bytes = double(product.a.bytes() + product.b.bytes() + product.c.bytes() + beside),
+          .bytes = double(product.a.bytes() + product.b.bytes() + product.c.bytes() + other_bytes),
           .matrix = true};
 }
 

@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       begin_with_bias<N, kColumns>(work.product_bias, c);
       multiply<N, kColumns>(shared, warpgroup, count, blocks, c);
       count += blocks;
-      sync_consumers();  // nobody reads the stages any more
+      sync_consumers();  // no thread reads the stages any more
       const Panels<N, kColumns> x(shared, count, 0), delta(shared, count, kColumns / 64);
       delta.store(first, c);
       cuda::barrier_wait(shared.x_here(), uint32_t(done) % 2);

@@ -30,11 +30,11 @@ inline RecordEncoding number_encoding(bool masked = false) {
     const std::string& text = record.find("text")->value;
     for (const char *at = text.data(), *end = at + text.size(); at < end;) {
       TokenId id = 0;
-      const auto [behind, error] = std::from_chars(at, end, id);
+      const auto [after, error] = std::from_chars(at, end, id);
       if (error != std::errc()) throw data_error("a text that is no number", "write numbers");
       document.ids.push_back(id);
       if (masked) document.learned.push_back(id % 2 == 0 ? 1 : 0);
-      at = behind;
+      at = after;
       while (at < end && (*at == ' ' || *at == '\n')) ++at;
     }
   };

@@ -104,7 +104,7 @@ TEST(TaskMetrics, EdgesByHand) {
   EXPECT_EQ(roc_auc(std::vector<float>{0.9f, 0.8f, 0.2f, 0.1f}, positive), 0);
   EXPECT_EQ(roc_auc(std::vector<float>{0.5f, 0.5f, 0.5f, 0.5f}, positive), 0.5);
   EXPECT_TRUE(std::isnan(roc_auc(std::vector<float>{0.5f, 0.6f}, std::vector<uint8_t>{1, 1})));
-  // Of equally good cuts, the one closest to 0.5.
+  // The one closest to 0.5 of several equally good cuts.
   const Threshold middle =
       best_threshold(std::vector<float>{0.4f, 0.6f}, std::vector<uint8_t>{0, 1}, ThresholdGoal::f1);
   EXPECT_NEAR(middle.value, 0.5, 1e-7);

@@ -88,13 +88,13 @@ TEST_P(CrossEntropyTest, PaddedRows) {
       const TensorView around = upload(random_values(rows * stride, 1, 6, dtype()), {rows, stride}, dtype());
       const CrossEntropyArgs args{
           .logits = around.slice_cols(0, size), .targets = upload(targets_), .losses = tensor({rows}, DType::fp32)};
-      const TensorView behind = around.slice_cols(size, stride);
-      const std::vector<float> old = download(behind);
+      const TensorView after = around.slice_cols(size, stride);
+      const std::vector<float> old = download(after);
       const Expected expected = reference(args.logits, targets_);
       cross_entropy(ctx_, args);
       expect_reduction(download(args.losses), expected.losses, DType::fp32, 1, 4, "losses");
       expect_grads(args.logits, expected.grads);
-      expect_same_bits(download(behind), old, "what lies behind");
+      expect_same_bits(download(after), old, "memory after a row");
     }
   }
 }

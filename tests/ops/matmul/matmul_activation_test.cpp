@@ -168,7 +168,7 @@ TEST_P(LargeMatmulActivationTest, BlocksTakeManyTiles) {
     matmul(ctx_, {.a = a, .b = c, .c = y});
     activation_backward(ctx_, {.kind = kind, .x = x, .dy = y, .dx = other_x});
     MatmulActivationGradArgs gradient{.kind = kind, .a = a, .b = c, .x = x, .dx = x};
-    // Of the kinds without gates, only the fused kernel can write the gradient over x.
+    // For kinds without gates, only the fused kernel can write the gradient over x.
     const bool overwrites = kind == Activation::swiglu || matmul_activation_backward_can_overwrite(ctx_, gradient);
     if (!overwrites) gradient.dx = tensor(x.shape, dtype());
     matmul_activation_backward(ctx_, gradient);

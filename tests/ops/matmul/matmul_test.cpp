@@ -144,7 +144,7 @@ TEST_P(MatmulTest, Batch) {
       const std::vector<float> before = beta == 0 ? std::vector<float>{} : std::vector<float>(begin, begin + kM * kN);
       expect_product(part, reference(part, before));
       expect_same_bits(download(c.slice_rows(i * kC + kM * kN, (i + 1) * kC)),
-                       std::vector<float>(begin + kM * kN, begin + kC), "behind a result");
+                       std::vector<float>(begin + kM * kN, begin + kC), "after a result");
     }
   }
 }

@@ -10,7 +10,7 @@
 
 namespace gradmill::paper::ptx {
 
-// Of the 64 rows, those that each of the four warps holds.
+// The number of rows, of 64, that each of the four warps holds.
 inline constexpr int kWarpRows = 16;
 inline constexpr uint32_t kChunk = 16;  // in bytes
 inline constexpr uint32_t kMostColumns = 256, kChunksOfDepth = 2, kMostChunks = kMostColumns * kChunksOfDepth;

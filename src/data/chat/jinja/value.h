@@ -146,7 +146,7 @@ struct Callable {
   const Builtin* builtin = nullptr;  // or a macro:
   const MacroSignature* macro = nullptr;
   Scope* scope = nullptr;  // where the macro was defined
-  Value self = {};         // of a method
+  Value self = {};         // for a method
   int depth = 1;
 };
 
