@@ -24,7 +24,7 @@ class Arena {
   const std::string& name() const { return name_; }
   bool on_paper() const { return on_paper_; }
 
-  // From here on allocations are real and lie in `memory`; the arena starts empty.
+  // Ends the dry run: allocations are taken from `memory` from now on. The arena starts empty.
   void attach(std::span<std::byte> memory);
   // Fills every new allocation with NaN bytes, so that tests notice reads of uninitialised memory. Null turns it off.
   using Poison = void (*)(std::byte* begin, size_t bytes);

@@ -66,7 +66,7 @@ std::string why_no_gpu() {
   cudaRuntimeGetVersion(&runtime);
   const cudaError_t status = cudaGetDeviceCount(&count);
   cudaGetLastError();
-  if (driver == 0) return "there is no NVIDIA driver here";
+  if (driver == 0) return "this machine has no NVIDIA driver";
   if (status == cudaErrorInsufficientDriver) {
     return fmt::format("the driver is for CUDA {} and this binary for {}: install a newer driver", cuda_version(driver),
                        cuda_version(runtime));

@@ -113,7 +113,7 @@ cublasLtMatmulAlgo_t Gemm::Impl::tune(const GemmPlan& plan, const GemmProblem& p
     return algo;
   } catch (const Error& error) {
     if (error.code() != ExitCode::out_of_memory) throw;
-    gpu.note_once("some matrix products are not tuned: no memory is left to time them");
+    gpu.note_once("some matrix products are not tuned: there is not enough memory to time them");
     return algos.front();
   }
 }
@@ -175,7 +175,7 @@ bool Gemm::prefers(const GemmCall& call, const std::function<void()>& apart, con
     better = impl_->decide(problem, call, apart, after);
   } catch (const Error& error) {
     if (error.code() != ExitCode::out_of_memory) throw;
-    impl_->gpu.note_once("some matrix products are not tuned: no memory is left to time them");
+    impl_->gpu.note_once("some matrix products are not tuned: there is not enough memory to time them");
   }
   return impl_->preferred.emplace(problem, better).first->second;
 }

@@ -158,7 +158,7 @@ std::unique_ptr<Runtime> make_runtime(const RuntimeOptions& options) {
     return gpu.index == options.device.index && gpu.name == options.device.name;
   });
   if (!is_here) {
-    throw usage_error(fmt::format("there is no {} here to run on: {}", options.device.title,
+    throw usage_error(fmt::format("this machine has no {} to run on: {}", options.device.title,
                                   present.empty() ? why_no_gpu() : "the GPU is a " + present.front().title),
                       "use machine.device=auto, or plan for the GPU with 'gradmill plan'");
   }

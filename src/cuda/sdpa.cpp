@@ -53,9 +53,9 @@ struct Sdpa::Impl {
   std::string refuses_outright(const SdpaProblem& problem) {
     if (problem.dtype == DType::fp32) return "cuDNN has no fp32 attention";
     if (gpu.compute_capability() < 80) return "cuDNN's attention needs compute capability 8.0";
-    if (problem.head_dim % 8 != 0) return "cuDNN wants heads of a multiple of 8";
+    if (problem.head_dim % 8 != 0) return "cuDNN requires a head size that is a multiple of 8";
     for (int64_t stride : {problem.q_stride, problem.k_stride, problem.v_stride, problem.out_stride}) {
-      if (stride % 8 != 0) return "cuDNN wants rows at multiples of 16 bytes";
+      if (stride % 8 != 0) return "cuDNN requires rows at multiples of 16 bytes";
     }
     if (!open().empty()) return open();
     if (std::string wrong = known_wrong_in_cudnn(problem, gpu.compute_capability(), cudnn_version()); !wrong.empty()) {
@@ -81,7 +81,7 @@ struct Sdpa::Impl {
       const SdpaGraph& planned = graph(problem, backward);
       if (!planned.refusal().empty()) return planned.refusal();
       if (planned.workspace_bytes() > workspace_limit(problem)) {
-        return fmt::format("cuDNN wants {} MiB of workspace", planned.workspace_bytes() >> 20);
+        return fmt::format("cuDNN needs {} MiB of workspace", planned.workspace_bytes() >> 20);
       }
     }
     return {};

@@ -43,7 +43,7 @@ void replace_file(const std::filesystem::path& path, std::string_view content, F
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
-    throw usage_error(fmt::format("'{}' is no regular file", path.string()), "name another");
+    throw usage_error(fmt::format("'{}' is not a regular file", path.string()), "give another name");
   }
   make_folders(parent_folder(path));
   const fs::path temporary = temporary_beside(path);

@@ -48,7 +48,7 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& path) {
   for (const char* name : kNames) {
     if (fs::exists(path / name)) return load_file(path / name);
   }
-  throw data_error(fmt::format("the folder '{}' holds no tokenizer", path.string()),
+  throw data_error(fmt::format("the folder '{}' contains no tokenizer", path.string()),
                    "it needs a tokenizer.json, a tokenizer.model, a spm.model or a vocab.txt");
 }
 

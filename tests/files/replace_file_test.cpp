@@ -52,9 +52,9 @@ TEST_F(ReplaceFile, FailuresNameTheFile) {
 // A user who may create files in /dev must not lose a device by naming it.
 TEST_F(ReplaceFile, WhatIsNoFileStays) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  expect_error([&] { replace_file(path_, "one"); }, ExitCode::usage, {"is no regular file"});
+  expect_error([&] { replace_file(path_, "one"); }, ExitCode::usage, {"is not a regular file"});
   EXPECT_TRUE(std::filesystem::is_fifo(path_));
-  expect_error([&] { replace_file(folder_.path(), "one"); }, ExitCode::usage, {"is no regular file"});
+  expect_error([&] { replace_file(folder_.path(), "one"); }, ExitCode::usage, {"is not a regular file"});
 }
 
 }  // namespace

@@ -20,10 +20,8 @@
 namespace gradmill {
 
 // - Texts and completions get an end-of-text token if they lack one, and the tokenizer's template tokens likewise.
-// - Prompt and completion are tokenised as one text. Its first tokens, as far as they equal those of the prompt
-// alone, are not learned.
-// - Conversations are rendered by the chat template, with nothing added. Tokens that overlap the assistant's parts
-// are learned.
+// - Prompt and completion are tokenised as one text. First tokens equal to those of the prompt alone are not learned.
+// - Conversations are rendered by the chat template. Tokens that overlap the assistant's parts are learned.
 // - Records with token ids are used unchanged, without the tokens that their attention mask excludes.
 // Immutable; threads may share one.
 class InstructionEncoder {

@@ -68,7 +68,8 @@ RecordEncoding CorpusTokenizer::text(const std::string& column, const std::strin
     if (eos) options.eos = *eos;
   } else if (eos_name != "none") {
     const std::optional<TokenId> id = tokenizer->id(eos_name);
-    if (!id) throw usage_error(fmt::format("the tokenizer has no token '{}'", eos_name), "name another, auto or none");
+    if (!id)
+      throw usage_error(fmt::format("the tokenizer has no token '{}'", eos_name), "use another token, auto or none");
     options.eos = *id;
   }
   return text_encoding(tokenizer, hash, options);

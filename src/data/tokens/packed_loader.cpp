@@ -111,7 +111,7 @@ class StepMaker {
       }
       result.add_row(row);
     }
-    if (num_lost > 0 && options_.note) options_.note(fmt::format("left out {} tokens: {}", num_lost, first_damage));
+    if (num_lost > 0 && options_.note) options_.note(fmt::format("skipped {} tokens: {}", num_lost, first_damage));
     return result;
   }
 

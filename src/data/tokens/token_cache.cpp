@@ -48,7 +48,7 @@ class UnchangedFiles {
     for (const auto& [path, stamp] : stamps_) {
       if (stamp == stamp_of(path)) continue;
       throw data_error(fmt::format("'{}' changed while it was being read", path.string()),
-                       "start again when nothing writes there any more");
+                       "start again when no other process writes to it");
     }
   }
 

@@ -90,7 +90,7 @@ TokenStream::TokenStream(std::vector<SourceFile> files, RecordEncoding encoding,
                        options_.loader.batch_size));
   fingerprint_ = std::stoull(hash.hex().substr(0, 16), nullptr, 16);
   if (from.fingerprint != 0 && from.fingerprint != fingerprint_) {
-    throw data_error("the data, the tokenizer or how they are packed differs from what this stream began with",
+    throw data_error("the data, the tokenizer or the packing differs from what this stream began with",
                      "resume with the same files and settings, or start a new run");
   }
   const auto take = [this]() -> std::optional<Job> {
@@ -134,7 +134,7 @@ void TokenStream::next_block() {
     empty_blocks_from_ = place.epoch;
   } else if (place.epoch > empty_blocks_from_ + 1) {  // a whole epoch, wherever the stream began
     const std::string skipped = bad_.summary();
-    throw data_error(fmt::format("there is no token in all the data{}{}", skipped.empty() ? "" : ": ", skipped),
+    throw data_error(fmt::format("the data contains no tokens{}{}", skipped.empty() ? "" : ": ", skipped),
                      "check the files and the column that holds the text");
   }
   place_ = place;
@@ -203,7 +203,7 @@ StreamPosition StreamPosition::parse(std::string_view text) {
   StreamPosition position;
   const std::string_view whole = text;
   const auto refused = [whole] {
-    return data_error(fmt::format("'{}' is no position in a stream", whole), "take one that a run has saved");
+    return data_error(fmt::format("'{}' is not a position in a stream", whole), "use one that a run has saved");
   };
   const auto read = [&](auto& value, int base) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);

@@ -107,9 +107,8 @@ TokenizeReport tokenize_corpus(std::vector<SourceFile> files, const RecordEncodi
   }
   report.skipped = bad.summary();
   if (report.progress.tokens == 0) {
-    throw data_error(
-        fmt::format("there is no token in all the data{}{}", report.skipped.empty() ? "" : ": ", report.skipped),
-        "check the files and the column that holds the text");
+    throw data_error(fmt::format("the data contains no tokens{}{}", report.skipped.empty() ? "" : ": ", report.skipped),
+                     "check the files and the column that holds the text");
   }
   report.manifest.shards = shards.finish();
   report.manifest.vocab = encoding.vocab;

@@ -60,9 +60,9 @@ bool queries_are_keys(const AttentionArgs& args) {
 std::string cudnn_refuses(ExecContext& ctx, const AttentionArgs& args) {
   if (args.seq.max_seqs == 0) return "there are no sequences";
   if (!queries_are_keys(args)) return "queries are not keys";
-  if (args.dropout) return "cuDNN's dropout would not be ours";
+  if (args.dropout) return "cuDNN's dropout differs from ours";
   for (const TensorView* view : {&args.q, &args.k, &args.v, &args.out}) {
-    if (reinterpret_cast<uintptr_t>(view->data) % 16 != 0) return "cuDNN wants rows at multiples of 16 bytes";
+    if (reinterpret_cast<uintptr_t>(view->data) % 16 != 0) return "cuDNN requires rows at multiples of 16 bytes";
   }
   return ctx.cuda->sdpa().refuses(forward_problem(ctx, args));
 }
@@ -187,7 +187,7 @@ AttentionChoice choose_attention(ExecContext& ctx, const AttentionArgs& args) {
       return {AttentionBackend::flash, ""};
     case AttentionBackend::math:
       if (math_supports(args)) return {AttentionBackend::math, ""};
-      return {AttentionBackend::flash, "the naive one wants sequences of equal length and no dropout"};
+      return {AttentionBackend::flash, "the naive implementation requires sequences of equal length and no dropout"};
     case AttentionBackend::automatic:
       // As fast as cuDNN or faster, and deterministic.
       if (hopper_supports(ctx, args)) return {AttentionBackend::flash, ""};

@@ -221,7 +221,7 @@ TEST_F(Instructions, LongExamplesLoseTheirEndAndMaskedOnesAreLeftOut) {
   EXPECT_EQ(counts.num_masked, 3);
   EXPECT_EQ(counts.num_examples, 5);
   EXPECT_EQ(counts.summary(),
-            "2 of 5 examples were cut at the maximal length; 3 were left out, since nothing in them is learned (the "
+            "2 of 5 examples were cut at the maximal length; 3 were skipped, because nothing in them is learned (the "
             "first: 'data.jsonl' line 7)");
   InstructionCounts all;
   all.merge(counts);

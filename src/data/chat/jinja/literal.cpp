@@ -68,7 +68,7 @@ std::string read_escape(std::string_view text, size_t& position, size_t max_digi
   while (end < text.size() && end - position < max_digits && is_digit(text[end], base)) ++end;
   if (base == 16 && end - position != max_digits) throw Fault("an escape \\x, \\u or \\U with too few digits");
   const int64_t code = integer_value(std::string(text.substr(position, end - position)), base);
-  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) throw Fault("an escape that is no character");
+  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) throw Fault("an escape that is not a character");
   position = end;
   std::string result;
   append_utf8(result, static_cast<char32_t>(code));

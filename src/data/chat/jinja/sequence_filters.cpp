@@ -149,8 +149,8 @@ Value sort_filter(Renderer& renderer, const Value& value, const Arguments& argum
 Value dictsort_filter(Renderer& renderer, const Value& value, const Arguments& arguments) {
   if (!value.is_dict()) throw Fault(fmt::format("dictsort of a {}", value.type_name()));
   const bool case_sensitive = truth(arguments.value(0, false));
-  const std::string by = as_text(arguments.value(1, "key"), "what dictsort goes by");
-  if (by != "key" && by != "value") throw Fault("dictsort goes by 'key' or 'value'");
+  const std::string by = as_text(arguments.value(1, "key"), "the argument 'by' of dictsort");
+  if (by != "key" && by != "value") throw Fault("dictsort sorts by 'key' or 'value'");
   std::vector<std::pair<Value, Value>> keyed;
   for (const auto& [key, member] : value.dict().entries) {
     renderer.work().spend_values(4);
