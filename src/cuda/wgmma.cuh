@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hopper's matrix units used by a warpgroup: four neighbouring warps start products of tiles in shared memory and
-// continue while the units work. Compiles to nothing unless built for compute capability 9.0a; no kernel that calls it
-// is launched then.
+// continue while the units work. Unless built for compute capability 9.0a, this compiles to nothing, and no kernel that
+// calls it is launched.
 // Operands are stored in shared memory as rows of 128 bytes, starting at a multiple of 1024. In row r, the chunk of 16
 // bytes with index c is stored at position c ^ r % 8. In an accumulator, warp w of the warpgroup has rows 16w .. 16w +
 // 15, distributed as in mma.cuh.
