@@ -143,7 +143,7 @@ TEST_F(PaperRun, RunsOnceItIsThere) {
   Trainer trainer(config, open_run(config));
   paper::refusals().allocations_left = 0;
   const std::string notes = notes_of(trainer);
-  EXPECT_NE(notes.find("not tuned: no memory is left"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("not tuned: there is not enough memory"), std::string::npos) << notes;
 }
 
 // Whichever allocation fails, the result is an error that says so and leaves nothing, or a run without that memory.

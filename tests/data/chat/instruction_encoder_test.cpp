@@ -121,8 +121,9 @@ TEST_F(Instructions, ShareGpt) {
   EXPECT_EQ(
       shown(encode(fields, "smollm2")),
       "<|im_start|>system\nBe<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n[Yes<|im_end|>\n]");
-  EXPECT_NE(error({{"conversations", {{{"from", "dog"}, {"value", "Wau"}}}}}, "smollm2").find("a speaker 'dog'"),
-            std::string::npos);
+  EXPECT_NE(
+      error({{"conversations", {{{"from", "dog"}, {"value", "Wau"}}}}}, "smollm2").find("the unknown speaker 'dog'"),
+      std::string::npos);
 }
 
 TEST_F(Instructions, TurnsWithoutGenerationBlocksAreFoundByRenderingThem) {

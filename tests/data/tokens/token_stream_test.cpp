@@ -146,7 +146,7 @@ TEST_P(TokenStreamTest, RefusesAPositionOfOtherDataOrOptions) {
   folder_.write("a.jsonl", "{\"text\": \"1\"}");
   expect_refused(number_encoding(), options());
   for (const char* text : {"", "1 2 3", "a b c d e f", "1 2 3 4 5 00ff x", "-1 0 0 0 0 ff"}) {
-    expect_error([&] { StreamPosition::parse(text); }, ExitCode::data, {"no position"});
+    expect_error([&] { StreamPosition::parse(text); }, ExitCode::data, {"is not a position"});
   }
 }
 

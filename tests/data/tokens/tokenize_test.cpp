@@ -156,7 +156,7 @@ TEST_F(TokenCacheTest, AFileThatChangesWhileItIsReadIsNotCached) {
     std::call_once(once, [&] { std::ofstream(file, std::ios::app) << before; });
     inner(record, document);
   };
-  expect_error([&] { open(growing); }, ExitCode::data, {file.string(), "changed while it was read"});
+  expect_error([&] { open(growing); }, ExitCode::data, {file.string(), "changed while it was being read"});
   std::ofstream(file, std::ios::binary) << before;
   const CachedTokens again = open();
   EXPECT_FALSE(again.was_there);
