@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/make_chat_goldens.py renders: small templates with their variables, and conversations for real ones."""
+"""The input of tools/make_chat_goldens.py: small templates with their variables, and conversations for real templates."""
 
 LISTS = {
     "xs": [1, 2, 3],
@@ -433,7 +433,7 @@ INPUTS = {
     "empty": {"messages": []},
 }
 
-# Prompts and completions that end in the end-of-text token. In the second one a token reaches from one into the other.
+# Prompts and completions that end in the end-of-text token. In the second one, a token spans both.
 TEXTS = [
     ("Hello, how are", " you? I'm fine.</s>"),
     ("Hello, how a", "re you?</s>"),

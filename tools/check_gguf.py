@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares our GGUF files with the package gguf, both ways.
+"""Compares our reading and writing of GGUF files with the package gguf.
 
     python3 tools/check_gguf.py build/gradmill [MODEL.gguf]
 
-Makes small files with tensors of every type that gradmill reads, has them exported as a Hugging Face folder in fp32, and
-compares every value with gguf's own dequantisation; then exports the folder to GGUF again in each type, and reads that
-with gguf. MODEL.gguf is a real model to do the same with. Needs the packages gguf, numpy and safetensors; exits 77
-without them, 1 when something differs.
+Makes small files with tensors of every type that gradmill reads, exports them as a Hugging Face folder in fp32, and
+compares every value with gguf's own dequantisation. Then exports the folder to GGUF again in each type, and reads the
+result with gguf. MODEL.gguf is an optional real model for the same checks. Needs the packages gguf, numpy and
+safetensors; exits 77 without them, and 1 if anything differs.
 """
 import subprocess
 import sys
@@ -32,7 +32,7 @@ OUTER = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "outpu
 
 
 def stored(values, kind, random):
-    """Bytes of a tensor. gguf cannot quantise to the K types: random blocks with sensible scales take their place."""
+    """Bytes of a tensor. gguf cannot quantise to the K types, so these get random blocks with sensible scales."""
     if kind not in (Type.Q4_K, Type.Q6_K):
         return gguf.quants.quantize(values, kind)
     block, size = gguf.GGML_QUANT_SIZES[kind]
@@ -107,7 +107,7 @@ def number(reader, key):
 
 
 def expected_tensors(path):
-    """Every tensor as transformers has it, by its name there, and how coarse its type is."""
+    """Every tensor in transformers' layout by its name there, and how coarse its type is."""
     reader = gguf.GGUFReader(path)
     architecture = number(reader, "general.architecture")
     heads, kv_heads = (number(reader, f"{architecture}.attention.{key}") for key in ("head_count", "head_count_kv"))

@@ -4,8 +4,8 @@
 
     python3 tools/check_hf_folder.py build/gradmill runs/NAME/checkpoints/step-00001000 [TEXT...]
 
-Texts are files, of which every line and the whole are compared; without any, a built-in choice is. Needs the packages
-tokenizers and transformers (pip install tokenizers transformers); exits 77 without them, 1 when something differs.
+TEXTs are files, compared line by line and as a whole; without any, built-in texts are used. Needs the packages
+tokenizers and transformers (pip install tokenizers transformers); exits 77 without them, and 1 if anything differs.
 """
 import json
 import os
@@ -42,7 +42,7 @@ def texts(paths):
 
 
 def check_special_tokens(folder, tokenizer):
-    """The end of a text must be the same token for everyone who reads the folder."""
+    """All readers of the folder must agree on the token that ends a text."""
     config = folder / "config.json"
     if not config.exists():
         return []
@@ -57,7 +57,7 @@ def main():
     auto = AutoTokenizer.from_pretrained(folder)
     wrong = check_special_tokens(folder, auto)
     plain = Tokenizer.from_file(str(folder / "tokenizer.json")) if (folder / "tokenizer.json").exists() else None
-    if plain is not None:  # as AutoTokenizer has it, whatever the file says
+    if plain is not None:  # AutoTokenizer does this regardless of the file
         plain.no_padding()
         plain.no_truncation()
     count = 0

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a tiny model of every class with transformers, exports it with gradmill, and loads what came out.
+"""Makes a tiny model of every class with transformers, exports it with gradmill, and loads the result.
 
     python3 tools/check_hf_models.py build/gradmill [NAME...]
 
 Weights must come back bit for bit, in fp32 and bf16, from one file and from shards, and logits must be equal; also after
-a step of training with a rate of 0, which changes nothing. Models without a head that can be trained get a classifier's.
-NAMEs choose classes (any part of a name). Needs torch and transformers; exits 77 without them, 1 when something differs.
+a step of training with a rate of 0, which changes nothing. Models without a trainable head get a classifier's.
+NAMEs select classes (any part of a name). Needs torch and transformers; exits 77 without them, and 1 if anything differs.
 """
 import os
 import subprocess
@@ -76,7 +76,7 @@ def differences(binary, name, dtype, shard_size, folder):
     wrong = [f"{kind}: {sorted(names)[:4]}" for kind, names in info.items() if names]
     state = loaded.state_dict()
     wrong += [f"{key} differs" for key, value in model.state_dict().items() if key in state and not torch.equal(value, state[key])]
-    # Against the origin as transformers loads it: a model cast in memory has narrower rotary frequencies.
+    # Compared with the original as loaded by transformers: a model cast in memory has narrower rotary frequencies.
     origin = getattr(hf, name).from_pretrained(folder / "in", dtype=dtype).eval()
     if not torch.equal(output_of(origin), output_of(loaded.eval())):
         wrong.append("logits differ")
@@ -95,7 +95,7 @@ def command_of(binary, *words):
 
 
 def differences_after_training(binary, name, dtype, folder):
-    """From the folder that differences() left: what a step that moves nothing changed."""
+    """The differences after a step with rate 0, which changes nothing, on the folder that differences() left."""
     if "LM" in name and "Masked" not in name:
         (folder / "data.txt").write_text("The miller grinds corn by the river.\n" * 40)
         data = [f"data.path={folder / 'data.txt'}", f"data.cache={folder / 'cache'}"]

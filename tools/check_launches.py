@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Whether kernels fit the GPUs that they are launched on: registers, and shared memory with what they declare themselves.
+"""Checks that kernels fit the GPUs they are launched on: registers, and shared memory including static declarations.
 
-What is launched comes from tests on GPUs that are only on paper, what a kernel takes from the compiled code:
+The launches come from tests on the paper GPU, and the resources of a kernel from the compiled code:
 
     cmake --preset cuda-all && cmake --build build-cuda-all --target paper_tests
     for gpu in t4 a100 rtx3090 h200 rtx5090; do for test in ops models nn train adapters; do
@@ -9,14 +9,14 @@ What is launched comes from tests on GPUs that are only on paper, what a kernel 
     done; done
     tools/check_launches.py launches.txt build-cuda-all/gradmill
 
-Files with code for more GPUs may be given, such as objects. CUDA's cuobjdump must be on the PATH, or named by --cuobjdump.
+More files with code for further GPUs, such as object files, may be given. CUDA's cuobjdump must be on the PATH, or be given by --cuobjdump.
 """
 import argparse
 import re
 import subprocess
 import sys
 
-# By name in tests/paper_gpu: the code it runs, and the KiB of shared memory that a block may have.
+# By the name in tests/paper_gpu: the code that the GPU runs, and the limit of shared memory per block in KiB.
 GPUS = {
     "t4": ("sm_75", 64),
     "a100": ("sm_80", 163),
@@ -26,18 +26,18 @@ GPUS = {
     "b200": ("sm_100a", 227),
     "rtx5090": ("sm_120a", 99),
 }
-REGISTERS = 65536  # of a multiprocessor
-# From Ampere on the report counts a KiB that the system has, which is not part of a block's.
+REGISTERS = 65536  # per multiprocessor
+# From Ampere on the report includes one KiB for the system, which is not part of the block's memory.
 SYSTEM_SHARED = 1024
 
 
 def same_everywhere(name):
-    """Names in unnamed namespaces carry a hash of the compilation."""
+    """Names in unnamed namespaces contain a hash of the compilation."""
     return re.sub(r"\d+_GLOBAL__N__[0-9a-f]+_(\d+_\w+?_cu)_[0-9a-f]{8}(_\d+)?", r"unnamed_\1_", name)
 
 
 def read_resources(cuobjdump, files, name=same_everywhere):
-    """Registers and shared bytes by (code, kernel). `name` makes the kernel's name of the compiler's."""
+    """Registers and shared bytes by (code, kernel). `name` converts the compiler's name to the kernel's name."""
     resources = {}
     for path in files:
         report = subprocess.run([cuobjdump, "-res-usage", path], capture_output=True, text=True, check=True).stdout

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-# A folder may include itself and those it stands on.
+# A folder may include itself and the folders below it.
 BELOW = {
     "core": [],
     "files": ["core"],

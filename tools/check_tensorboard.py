@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a run's folder with TensorBoard's own readers and prints what they find.
 
-Where the folder has a metrics.jsonl, every scalar must be in it with the same step and value, and nothing may be
-missing. Exits 1 when that is not so, 77 when the tensorboard package is not installed.
+If the folder has a metrics.jsonl, every scalar must be in it with the same step and value, and nothing may be
+missing. Exits 1 if this does not hold, and 77 if the tensorboard package is not installed.
 """
 import json
 import math
@@ -31,7 +31,7 @@ def float32(value):
 
 
 def expected_scalars(path):
-    """Tag to [(step, value)], from metrics.jsonl."""
+    """Maps each tag to [(step, value)], from metrics.jsonl."""
     expected = {tag: [] for tags in TAGS.values() for tag in tags}
     for line in path.read_text().splitlines():
         record = json.loads(line)

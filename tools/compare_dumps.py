@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""compare_dumps.py HARDWARE PAPER: compares what op tests wrote on a GPU with what they wrote on the paper GPU.
+"""compare_dumps.py HARDWARE PAPER: compares the dumps of op tests on a GPU with those on the paper GPU.
 
-Each argument is a file that GRADMILL_TEST_DUMP named, or a folder of such files. The paper GPU knows which ops have
-only instructions whose bits are certain. Such an op must give the same bits where its tensors were the same before.
-Other ops, and those that follow a difference, must agree within a tolerance. Exit status 1: something differs that
-must not, or nothing was compared.
+Each argument is a file written with GRADMILL_TEST_DUMP, or a folder of such files. The paper GPU knows which ops
+consist only of instructions whose bits are exact. Such an op must give the same bits if its tensors were equal before.
+Other ops, and ops after a difference, must agree within a tolerance. Exits 1 on a difference that is not allowed, or
+if nothing was compared.
 """
 
 import argparse
@@ -16,12 +16,12 @@ import pathlib
 import struct
 import sys
 
-# Inexact results pass if no element is further away than so many ulps, or ‖difference‖ <= norm * ‖paper‖.
+# Inexact results pass if every element is within this number of ulps, or if ‖difference‖ <= norm * ‖paper‖.
 TOLERANCES = {"fp32": (16, 1e-4), "bf16": (1, 4e-3), "fp16": (2, 1e-3), "fp8_e4m3": (1, 3e-2), "fp8_e5m2": (1, 6e-2),
               "int8": (1, 0), "int32": (0, 0)}
 FLOATS = {"fp32": (8, 23), "bf16": (8, 7), "fp16": (5, 10), "fp8_e4m3": (4, 3), "fp8_e5m2": (5, 2)}  # exponent, mantissa
 SIZES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1, "int8": 1, "int32": 4}
-HOST, OP, END = range(3)  # who wrote: the host before an op, an op, or whoever came after the last op
+HOST, OP, END = range(3)  # the writer: the host before an op, an op, or any code after the last op
 BUCKETS = (0, 1, 2, 4, 16, 256, 65536)
 
 
@@ -50,20 +50,20 @@ class Event:
 
 @dataclasses.dataclass
 class Difference:
-    different: int  # elements, of those in the dumps
+    different: int  # number of elements in the dumps that differ
     looked_at: int
     ulps: int
     norm: float
     first: int
-    nans: bool  # not at the same places
-    zeros: int  # that have other signs
+    nans: bool  # at different positions
+    zeros: int  # with different signs
 
     def within(self, dtype):
         ulps, norm = TOLERANCES[dtype]
         return not self.nans and (self.ulps <= ulps or self.norm <= norm)
 
     def is_unwritten(self):
-        """Whether only bits differ that may be those of memory before anything was written to it."""
+        """Whether the only differing bits may be those of unwritten memory."""
         return self.ulps == 0 and self.zeros == 0 and not self.nans
 
     def text(self):
@@ -111,7 +111,7 @@ class Reader:
         if self.at + size > len(self.bytes):
             raise struct.error("a tensor is not complete")
         self.at += size
-        # The first tensor of a test has the numbers of the step, of four bytes each.
+        # The first tensor of a test contains the step's scalars, four bytes each.
         if number == 0 and dtype == "int8" and stride == 1 and size % 4 == 0:
             dtype = "fp32"
         return Tensor(number, dtype, shape, digest, stride, self.bytes[self.at - size:self.at])
@@ -144,7 +144,7 @@ class Reader:
 
 
 def read(path):
-    """All tests by their names."""
+    """All tests by name."""
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     tests = [test for file in files for test in Reader(file).tests()]
     by_name = {test.name: test for test in tests}
@@ -154,7 +154,7 @@ def read(path):
 
 
 def ordered(bits, dtype):
-    """An integer in the order of the values: neighbours are an ulp apart."""
+    """Maps values to integers in the same order: neighbours are one ulp apart."""
     half = 1 << (8 * SIZES[dtype] - 1)
     if dtype not in FLOATS:
         return bits - 2 * half if bits >= half else bits
@@ -186,7 +186,7 @@ def value(bits, dtype):
 
 
 def norm_of_difference(pairs, dtype):
-    """Relative to that of paper. Infinite where the sides have other infinities."""
+    """Relative to the paper GPU's norm. Infinite if the infinities differ."""
     numbers = [(value(a, dtype), value(b, dtype)) for a, b in pairs]
     finite = [(x, y) for x, y in numbers if math.isfinite(x) and math.isfinite(y)]
     if any(x != y for x, y in numbers if not (math.isfinite(x) and math.isfinite(y))):
@@ -196,7 +196,7 @@ def norm_of_difference(pairs, dtype):
 
 
 def difference(hardware, paper):
-    """None where all bits are the same."""
+    """None if all bits are equal."""
     if hardware.digest == paper.digest:
         return None
     dtype = paper.dtype
@@ -229,7 +229,7 @@ class Totals:
 
 
 class Comparison:
-    """Of one test: goes through the ops of both sides, and knows which tensors differ by now."""
+    """Compares one test: goes through the ops of both sides and tracks which tensors differ."""
 
     def __init__(self, name, hardware, paper, totals):
         self.name, self.hardware, self.paper, self.totals = name, hardware, paper, totals

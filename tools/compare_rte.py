@@ -47,7 +47,7 @@ def encode(tokenizer, rows):
 
 
 def optimizer_of(model):
-    # As gradmill: matrices decay, vectors do not.
+    # Like gradmill: matrices decay, vectors do not.
     groups = [{"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": DECAY},
               {"params": [p for p in model.parameters() if p.ndim <= 1], "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=LR, betas=(0.9, 0.999), eps=1e-8)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares our token ids, and texts decoded from them, with Hugging Face's `tokenizers` and with `sentencepiece`.
+"""Compares our token ids, and the texts decoded from them, with Hugging Face's `tokenizers` and with `sentencepiece`.
 
     ninja -C build tokenizer_bench
     python tools/compare_tokenizers.py build/bench/tokenizer_bench [FILE...]
 
-Needs pip install tokenizers sentencepiece. Over 50,000 varied texts go through tokenizers that are learned here (one of
-each kind) and through each FILE: a tokenizer.json, a SentencePiece .model, or a vocab.txt of BERT. Prints the number of
-texts with other ids and with another decoded text for each, and exits 1 if there are any.
+Needs pip install tokenizers sentencepiece. Encodes over 50,000 varied texts with tokenizers that are learned here (one
+of each kind) and with each FILE: a tokenizer.json, a SentencePiece .model, or a vocab.txt of BERT. For each, prints the
+number of texts with different ids and with a different decoded text, and exits 1 if there are any.
 """
 import argparse
 import json
@@ -61,7 +61,7 @@ def random_text(rng):
     if kind < 0.87:
         return "".join(rng.choice([" ", "  ", "\n", "\t", "\r\n", "\u00a0", "\u3000", "\u2028", "a", "\u200b"])
                        for _ in range(rng.randrange(1, 30)))
-    if kind < 0.95:  # what is left of bytes that are not UTF-8
+    if kind < 0.95:  # replaces bytes that are not UTF-8
         whole = rng.choice(SENTENCES).encode()
         at = rng.randrange(len(whole))
         return (whole[at:at + 40] + rng.randbytes(rng.randrange(6))).decode("utf-8", "replace")
@@ -79,7 +79,7 @@ def make_texts():
 
 
 def training_texts(texts):
-    """Without most of the characters that come once or twice only, so that some text stays unknown."""
+    """Removes most of the characters that occur only once or twice, so that some text stays unknown."""
     known = set("".join(SENTENCES + CODE))
     return [text for text in texts if len(text) < 700 and known.issuperset(text)][:6000]
 
@@ -115,7 +115,7 @@ def unigram(normalizer, pre):
 
 
 def fallback_bpe(pre, normalizer=None, decoder=None):
-    """As Llama 2 and Gemma have it. The bytes are special tokens for the trainer only."""
+    """Like Llama 2 and Gemma. The bytes are special tokens for the trainer only."""
     tokenizer = Tokenizer(models.BPE(byte_fallback=True, fuse_unk=True, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre
     if normalizer:
@@ -196,7 +196,7 @@ def make_files(folder, texts):
 
 
 def expected(path, texts):
-    """Ids and decoded texts, and whether special tokens are looked for in the text."""
+    """Ids and decoded texts, and whether special tokens are parsed in the text."""
     if path.suffix == ".model":
         processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
         ids = processor.encode(texts)

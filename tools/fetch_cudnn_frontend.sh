@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Puts the headers of cudnn-frontend into FOLDER/include, from the wheel on PyPI. They are the same for every Python and
-# machine, so one wheel is pinned by its checksum.
+# Puts the headers of cudnn-frontend, from the wheel on PyPI, into FOLDER/include. They are the same for every Python
+# version and machine, so one wheel is pinned by its checksum.
 #   tools/fetch_cudnn_frontend.sh FOLDER
 set -euo pipefail
 
@@ -18,7 +18,7 @@ python3 -m pip download --quiet --disable-pip-version-check --no-deps --require-
   --only-binary=:all: --implementation cp --python-version 3.11 --abi cp311 --platform manylinux_2_28_x86_64 \
   --requirement "$wheel_dir/requirements.txt"
 
-# Unpacked beside its place and moved there, so that a half of it is never taken for the whole.
+# Unpacked to a temporary folder and then moved, so that a partial result is never used.
 mkdir -p "$folder"
 rm -rf "$folder/include" "$folder/part"
 python3 - "$wheel_dir" "$folder/part" <<'PYTHON'

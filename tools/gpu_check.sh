@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# gpu_check.sh FOLDER [OUT]: the GPU tests of FOLDER/tests (a build folder, or one made by `make dist TESTS=on`), a line
-# each; logs go to OUT. SANITIZE=on runs the ops under compute-sanitizer instead: memcheck, and racecheck and initcheck on
+# gpu_check.sh FOLDER [OUT]: runs the GPU tests in FOLDER/tests (a build folder, or one made by `make dist TESTS=on`) and
+# prints one line per test; logs go to OUT. SANITIZE=on runs the ops under compute-sanitizer instead: memcheck, and racecheck and initcheck on
 # our own kernels, all at the same time.
-# With FOLDER/paper (tools/make_dist.sh PAPER=...) the op tests also run on the paper GPU, on all cores, and what they
-# write is compared: tools/compare_dumps.py. COMPARE=only does nothing else. LONG=off leaves out the tests of large
-# shapes, minutes each on paper; FILTER=... takes those of a filter of GoogleTest's. PAPER_GPU names the GPU where its
-# compute capability does not tell.
+# With FOLDER/paper (tools/make_dist.sh PAPER=...) the op tests also run on the paper GPU, on all cores, and their dumps
+# are compared: tools/compare_dumps.py. COMPARE=only does nothing else. LONG=off skips the tests of large shapes, which
+# take minutes each on the paper GPU; FILTER=... is a GoogleTest filter. PAPER_GPU names the GPU if its compute
+# capability is ambiguous.
 set -uo pipefail
 folder=$1
 out=${2:-.}
@@ -56,7 +56,7 @@ paper_gpu() {
   esac
 }
 
-# The op tests on hardware and on paper, and what differs.
+# Runs the op tests on hardware and on the paper GPU, and compares them.
 compare() {
   local filter=${FILTER:-*cuda*} cores dumps="$out/dumps" code=0
   if [ "${LONG:-on}" = off ]; then
@@ -76,7 +76,7 @@ compare() {
   seq 0 $((GTEST_TOTAL_SHARDS - 1)) | LD_LIBRARY_PATH="$folder/paper:$folder/lib" xargs -P "$cores" --process-slot-var=core -I{} sh -c '
     GTEST_SHARD_INDEX={} GRADMILL_TEST_DUMP="$dumps/paper/part{}" taskset -c "$core" "$folder/paper/ops_test_on_paper" \
       --gtest_filter="$filter" --gtest_brief=1; code=$?
-    # 1 is a test that failed, or a part in which nothing was launched.
+    # 1: a test failed, or nothing was launched in this part.
     [ $code -le 1 ] || echo "part {} on paper ended with status $code"' >"$out/compared_on_paper.txt" 2>&1
   unset GTEST_TOTAL_SHARDS
   grep -E '^part [0-9]+ on paper|^\[  FAILED  \] .*\(' "$out/compared_on_paper.txt" && code=1
@@ -90,7 +90,7 @@ if [ "${COMPARE:-on}" = only ]; then
 fi
 
 for test in ops_test models_test cuda_test session_test train_test; do check $test $test; done
-# What other GPUs run, as far as this one can.
+# Tests the kernels for other GPUs that this one can run.
 for capability in 75 80 86; do GRADMILL_TEST_CAPABILITY=$capability check ops_test_as_$capability ops_test; done
 if [ -e "$folder/paper/ops_test_on_paper" ]; then compare || status=1; fi
 exit $status

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What each kernel does in a training step, beside the record tests/paper_gpu/budgets.txt.
+"""Compares the work of each kernel in a training step with the record tests/paper_gpu/budgets.txt.
 
     tools/kernel_budgets.py build-paper/tests/paper_gpu/gradmill_on_paper           # compares
-    tools/kernel_budgets.py build-paper/tests/paper_gpu/gradmill_on_paper --write   # writes the record anew
+    tools/kernel_budgets.py build-paper/tests/paper_gpu/gradmill_on_paper --write   # writes the record
 
-Steps of the models below run on GPUs that are only on paper, which execute a sample of each launch's blocks and count. A
-kernel may not need more than its record says: who makes one slower must write the record anew, where everybody sees it. Nor
-may it need much less, or a later change could take the gain back unnoticed. A kernel's numbers are the sums over its launches
-of different sizes: instructions of warps, sectors of global memory, cycles of shared memory that conflicts cost, bytes copied
+Steps of the models below run on paper GPUs, which execute a sample of each launch's blocks and count their work. A kernel may
+not do more than its record says: a change that makes one slower must update the record, so that reviewers see it. Nor may it
+do much less, because a later change could lose the gain unnoticed. The numbers of a kernel are sums over its launches of
+different sizes: instructions of warps, sectors of global memory, cycles lost to shared-memory conflicts, bytes copied
 asynchronously, and FLOPs of matrix units. They depend on the compiler, which the record names: with another one nothing is
 compared, and the exit status is 77."""
 import argparse
@@ -30,11 +30,11 @@ NUMBERS = {
     "copied": "copied_bytes",
     "flops": "matrix_flops",
 }
-# A changed kernel may have other blocks in its sample, whose numbers differ a little.
+# The sample of a changed kernel may contain other blocks, whose numbers differ slightly.
 SLACK = 0.01
 GAIN = 0.03
 SKIPPED = 77
-# GPUs, and what runs on them: real widths and lengths, few layers and sequences.
+# The GPUs and their runs: real widths and lengths, but few layers and sequences.
 STEPS = [
     ("h200", "--case 176m model.layers=2 training.batch_size=2 --vocab 4096"),
     ("h200", "--case 176m model.layers=2 training.batch_size=2 --vocab 4096 machine.save_policy=cheap"),
@@ -61,7 +61,7 @@ def compiler_here():
 
 
 def run_step(program, gpu, step):
-    """A line of PAPER_COUNTS for each launch that was sampled."""
+    """One line of PAPER_COUNTS per sampled launch."""
     with tempfile.TemporaryDirectory() as folder:
         counts = pathlib.Path(folder) / "counts"
         settings = {"PAPER_GPU": gpu, "PAPER_TIME": "model", "PAPER_GPU_COMPUTES": "off", "PAPER_COUNTS": str(counts)}

@@ -5,8 +5,8 @@
     cmake --preset cuda && cmake --build build-cuda
     tools/kernel_registers.py build-cuda/gradmill
 
-writes tests/paper_gpu/registers.txt: a line for each kernel with its compute capability and registers a thread. Any file
-with machine code will do: a program, a library or objects. CUDA's cuobjdump must be on the PATH, or named by --cuobjdump."""
+writes tests/paper_gpu/registers.txt: one line per kernel with its compute capability and registers per thread. Any file
+with machine code works: a program, a library or objects. CUDA's cuobjdump must be on the PATH, or be given by --cuobjdump."""
 import argparse
 import pathlib
 import re
@@ -23,7 +23,7 @@ def demangled(names):
 
 
 def instance_name(name):
-    """As tests/paper_gpu/kernel_names.cpp has it."""
+    """The same form as in tests/paper_gpu/kernel_names.cpp."""
     for part in ("void ", "(anonymous namespace)::", "gradmill::"):
         name = name.replace(part, "")
     depth = 0

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the goldens of adapters under tests/goldens/adapters from transformers and peft, in fp32 on the CPU.
 
-<case>/ is a folder as peft saves it. <case>.safetensors has the base's parameters under their Hugging Face names,
+<case>/ is a folder saved by peft. <case>.safetensors has the base's parameters under their Hugging Face names,
 `input_ids`, `targets` (already shifted; -100 is ignored), `logits`, `loss`, `grad.<tensor of the adapter's file>`, and
-`merged.<weight>` for every weight with an adapter. Metadata holds the model's settings as strings.
+`merged.<weight>` for every weight with an adapter. The metadata contains the model's settings as strings.
 """
 import argparse
 from pathlib import Path
@@ -49,7 +49,7 @@ CASES = {
 
 
 def randomise_adapters(model):
-    """B starts as zeros and magnitudes as norms: other values show more."""
+    """Initially B is zero and magnitudes are norms; other values reveal more errors."""
     for name, parameter in model.named_parameters():
         if "lora_magnitude_vector" in name:
             parameter.data *= 1 + 0.2 * torch.randn_like(parameter)
@@ -65,7 +65,7 @@ def gradients_by_file_name(model):
 
 
 def adapted_weights(model):
-    """Names of the base's weights that have adapters, without peft's wrapping."""
+    """The names of the base's weights that have adapters, without peft's wrapper names."""
     return {name.removeprefix("base_model.model.").split(".lora_A")[0] + ".weight"
             for name in get_peft_model_state_dict(model) if ".lora_A" in name}
 

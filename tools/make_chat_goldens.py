@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes tests/goldens/chat/*.json with Hugging Face's `transformers` and `jinja2` (pip install transformers jinja2).
 
-tests/goldens/chat/templates/ holds the chat templates of real models; its README.md says where each comes from. Made
-from them, and from the lists in chat_golden_cases.py:
+tests/goldens/chat/templates/ has the chat templates of real models; its README.md lists their sources. From these and
+from the lists in chat_golden_cases.py it makes:
 - cases.json: small templates. `template`, `input` (variables), and `expected` or `error` (what Jinja says).
-- conversations.json: `inputs` by name; `rendered`: for each template file what becomes of each input, a text, or null
+- conversations.json: `inputs` by name; `rendered`: for each template file the result for each input: a text, or null
   for an error, or `#` with the FNV-1a hash of a long text; `spans`: the bytes of generation blocks.
 - tokenizer.json: a byte-level BPE over the texts of the conversations, which puts <s> before a text.
 - masks.json: `ids` and `mask` (return_assistant_tokens_mask) of conversations with templates that have generation
@@ -40,7 +40,7 @@ def fnv(text):
 
 
 def render(template, variables):
-    """The text and the generation blocks' bytes, or what went wrong."""
+    """The text and the positions of generation blocks in bytes, or the error."""
     variables = {"messages": [], "tools": None, "documents": None, "add_generation_prompt": False, **variables}
     compiled = chat._compile_jinja_template(template)
     variables["messages"] = chat._alias_reasoning_fields(json.loads(json.dumps(variables["messages"])))
@@ -56,7 +56,7 @@ def make_cases():
             case["expected"], spans = render(template, variables)
             if spans:
                 case["spans"] = spans
-        except Exception as error:  # whatever Python raises, the template is wrong
+        except Exception as error:  # any exception means that the template is wrong
             case["error"] = f"{type(error).__name__}: {error}"[:200]
         cases.append(case)
     return cases

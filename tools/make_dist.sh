@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# make_dist.sh BUILD OUTPUT: the binary of a build folder, and the shared libraries it needs beyond the C library, in one
-# folder that runs where it is put. TESTS=on also takes the test binaries, or TESTS="name name" those; DIST_CUDA=on
-# cuBLASLt and cuDNN (gigabytes), which a machine with CUDA has itself. PAPER=FOLDER takes the op tests on the paper GPU
-# from that build folder, for tools/gpu_check.sh alone; CLI=off leaves gradmill itself out. CAPABILITY=90 blanks all code
-# but that for compute capability 9.0, so that an archive of the folder is small.
+# make_dist.sh BUILD OUTPUT: puts the binary of a build folder, and the shared libraries it needs besides the C library,
+# into one relocatable folder. TESTS=on adds the test binaries, or TESTS="name name" only these. DIST_CUDA=on adds cuBLASLt
+# and cuDNN (gigabytes), which a machine with CUDA already has. PAPER=FOLDER adds the op tests on the paper GPU from that
+# build folder, for tools/gpu_check.sh only. CLI=off omits gradmill itself. CAPABILITY=90 blanks all GPU code except that
+# for compute capability 9.0, so that an archive of the folder is small.
 set -euo pipefail
 build=$1
 output=$2
@@ -27,7 +27,7 @@ for name in "${tests[@]}"; do
   binaries+=("$output/tests/$name")
 done
 
-# Beside each other, where gpu_check.sh tells the loader to look. Their PTX is in sections that are kept.
+# In one folder, where gpu_check.sh makes the loader search. Stripping keeps the sections with their PTX.
 if [ -n "${PAPER:-}" ]; then
   for name in ops_test_on_paper libpaper_cudart.so libcublasLt.so.13 libcudnn.so.9; do
     install -D -s "$PAPER/tests/paper_gpu/$name" "$output/paper/$name"
@@ -47,7 +47,7 @@ if [ -n "${CAPABILITY:-}" ]; then
   done
 fi
 
-# The C library belongs to the machine: it must fit the loader and the kernel there.
+# The C library is the target machine's: it must match its loader and kernel.
 c_library='^(ld-linux.*|libc|libm|libdl|librt|libpthread|libresolv|libutil)\.so'
 LD_LIBRARY_PATH="$(realpath "$output")/paper" ldd "${binaries[@]}" |
   awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | while read -r name path; do
@@ -58,7 +58,7 @@ done
 if [ "${DIST_CUDA:-off}" = on ]; then
   toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
   find "$toolkit/lib64/" -type f -name 'lib*.so.[0-9]*' | while read -r path; do
-    # By the name that programs ask for; files may carry a longer version.
+    # Under the name that programs request; the file's own name may have a longer version.
     name=$(readelf -d "$path" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
     case $name in
       libcublasLt.so.* | libcudnn*.so.* | libnvrtc.so.* | libnvrtc-builtins.so.*)

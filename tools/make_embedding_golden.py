@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/goldens/embeddings_minilm.safetensors: sentence embeddings of all-MiniLM-L6-v2 as transformers computes
-them, in one padded batch: the mean of a text's hidden states, scaled to length 1.
+"""Writes tests/goldens/embeddings_minilm.safetensors: sentence embeddings of all-MiniLM-L6-v2, computed by
+transformers in one padded batch: the mean of a text's hidden states, scaled to length 1.
 
   make_embedding_golden.py --model MINILM
 
@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import AutoModel, AutoTokenizer
 
-LENGTH = 256  # where sentence-transformers cuts texts for this model
+LENGTH = 256  # sentence-transformers truncates texts to this length for this model
 
 TEXTS = [
     "Hi",

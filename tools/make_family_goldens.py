@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the golden files family_<name>.safetensors under tests/goldens from Hugging Face transformers, in fp32 on the CPU.
 
-Tiny random models of every family. A file holds every parameter under its Hugging Face name and `grad.<parameter>`;
-the batch without its padding: `input_ids` (N), `token_types` (N, where the model has them) and `lengths` (S); `targets`
-((N) tokens, or one a sequence), `class_weights` where the loss has them; `logits` ((N, V), or one row a sequence) and
-`loss`, the mean over targets. Padding is what transformers saw, and what must not matter. The metadata's `spec.<field>`
+Tiny random models of every family. A file contains every parameter under its Hugging Face name and `grad.<parameter>`;
+the batch without its padding: `input_ids` (N), `token_types` (N, if the model has them) and `lengths` (S); `targets`
+((N) tokens, or one per sequence), `class_weights` if the loss has them; `logits` ((N, V), or one row per sequence) and
+`loss`, the mean over targets. transformers ran with padding, which must not matter. The metadata's `spec.<field>`
 are the fields of our TransformerSpec, `family` is the list of names, `config` the model's own config.json.
 """
 import argparse
@@ -23,7 +23,7 @@ PAD = 0
 
 
 def randomise(model):
-    """Gives every parameter its own values: at the usual initialisation zeros and ones would hide mistakes."""
+    """Gives every parameter random values, because the zeros and ones of the usual initialisation would hide mistakes."""
     offset = 1.0 if model.config.model_type == "gemma3_text" else 0.0
     for name, parameter in model.named_parameters():
         noise = torch.randn_like(parameter)
@@ -39,7 +39,7 @@ def rope(theta=10000.0, **scaling):
     return {"rope_type": scaling.pop("kind", "default"), "rope_theta": theta} | scaling
 
 
-# Each returns a model and the fields of our TransformerSpec that differ from its defaults.
+# Each function returns a model and the fields of our TransformerSpec that differ from the defaults.
 
 def decoder_spec(config, **more):
     return dict(
@@ -70,7 +70,7 @@ def qwen2():
 
 
 def qwen3_window():
-    """Two layers of which the second has a window, as Qwen's max_window_layers makes them."""
+    """Two layers; only the second has a window, as with Qwen's max_window_layers."""
     config = hf.Qwen3Config(
         vocab_size=23, max_position_embeddings=32, hidden_size=16, intermediate_size=20, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, head_dim=8, hidden_act="silu", rms_norm_eps=1e-6,
@@ -171,7 +171,7 @@ YARN = dict(kind="yarn", factor=4.0, original_max_position_embeddings=16, beta_f
 MODELS = {
     "llama_linear": lambda: llama(rope_parameters=rope(kind="linear", factor=3.0), **SCALED,
                                   **{"rope_scaling.kind": "linear", "rope_scaling.factor": 3}),
-    # Made for 8 positions, used with 16: the longest sequence has all of them, as our tables expect.
+    # Made for 8 positions, used with 16: the longest sequence uses all of them, as our tables expect.
     "llama_dynamic": lambda: llama(rope_parameters=rope(kind="dynamic", factor=2.0), context=8, layers=1,
                                    **{"max_positions": 16, "rope_scaling.kind": "dynamic", "rope_scaling.factor": 2,
                                       "rope_scaling.original_context": 8}),
@@ -207,7 +207,7 @@ LENGTHS = [9, 16, 1, 12]
 
 
 def padded_batch(spec):
-    """Sequences of several lengths, padded to the longest on the right. Real tokens are never the padding token."""
+    """Sequences of several lengths, padded on the right to the longest. Real tokens never equal the padding token."""
     longest = max(LENGTHS)
     tokens = torch.randint(1, spec["vocab"], (len(LENGTHS), longest))
     mask = torch.arange(longest)[None, :] < torch.tensor(LENGTHS)[:, None]
@@ -269,7 +269,7 @@ def make_golden(folder, name, build):
     save(folder / f"family_{name}.safetensors", tensors, about, config=model.config.to_json_string(use_diff=False))
 
 
-# Scalings as released models have them: heads of 128 (Llama 3.1, Qwen with YaRN) and of 256 (Gemma 3).
+# Scalings as in released models: heads of 128 (Llama 3.1, Qwen with YaRN) and of 256 (Gemma 3).
 FREQUENCIES = {
     "linear": (256, 131072, rope(1e6, kind="linear", factor=8.0)),
     "dynamic": (128, 2048, rope(1e4, kind="dynamic", factor=2.0)),
@@ -294,7 +294,7 @@ def main():
     parser.add_argument("names", nargs="*", help="which models; all of them without names")
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent.parent / "tests" / "goldens")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # the order of every sum, and so every bit, is then the same on each run
+    torch.set_num_threads(1)  # makes the order of every sum, and so every bit, the same in each run
     arguments.out.mkdir(parents=True, exist_ok=True)
     if not arguments.names:
         make_frequencies(arguments.out)

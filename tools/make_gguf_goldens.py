@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/goldens/gguf_blocks.safetensors: blocks of every GGUF type that gradmill reads, and the values that the
-package gguf has for them. Needs gguf, numpy and safetensors."""
+"""Writes tests/goldens/gguf_blocks.safetensors: blocks of every GGUF type that gradmill reads, and their values
+according to the package gguf. Needs gguf, numpy and safetensors."""
 from pathlib import Path
 
 import gguf
@@ -17,7 +17,7 @@ def main():
     tensors = {}
     for kind in [Type.F32, Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q4_K, Type.Q6_K]:
         values = random.standard_normal((ROWS, COLS), dtype=np.float32)
-        if kind in (Type.Q4_K, Type.Q6_K):  # gguf reads them and does not write them: random blocks, plain scales
+        if kind in (Type.Q4_K, Type.Q6_K):  # gguf can read but not write these: random blocks with simple scales
             block, size = gguf.GGML_QUANT_SIZES[kind]
             blocks = random.integers(0, 256, (ROWS, COLS // block, size), dtype=np.uint8)
             for begin in (0, 2) if kind == Type.Q4_K else (208,):

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the golden files under tests/goldens from Hugging Face transformers, in fp32 on the CPU.
 
-Without arguments: one file a model, <name>.safetensors, with every parameter under its Hugging Face name, `input_ids`
+Without arguments: one file per model, <name>.safetensors, with every parameter under its Hugging Face name, `input_ids`
 and `targets` (already shifted; -100 is ignored), `logits`, `loss` (mean over the targets that count) and
 `grad.<parameter>`. With --curve: curve_<name>.safetensors, a short training run: `init.<parameter>`,
 `final.<parameter>`, `tokens` and `targets` (steps, B, T), and for each step `losses`, `grad_norms` (before clipping)
-and `learning_rates`. Every file's metadata holds the model's (and the run's) settings as strings.
+and `learning_rates`. Every file's metadata contains the model's (and the run's) settings as strings.
 """
 import argparse
 import json
@@ -63,7 +63,7 @@ CURVES = {
 
 
 def randomise(model):
-    """Gives every parameter its own values: at the usual initialisation zeros and ones would hide mistakes."""
+    """Gives every parameter random values, because the zeros and ones of the usual initialisation would hide mistakes."""
     for name, parameter in model.named_parameters():
         noise = torch.randn_like(parameter)
         if parameter.dim() == 1:
@@ -79,7 +79,7 @@ def cross_entropy(logits, targets):
 
 
 def sort_metadata(path):
-    """The library writes metadata in a random order; sorted, the same goldens are the same bytes."""
+    """Sorts the metadata, which the library writes in random order, so that equal goldens have equal bytes."""
     content = path.read_bytes()
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8:8 + size])
@@ -132,7 +132,7 @@ def learning_rate(step):
 
 
 def learnable_tokens(vocab, shape):
-    """A noisy walk: mostly the successor 7 t + 3, sometimes any token, so that the loss has something to learn."""
+    """A noisy walk: mostly the successor 7 t + 3, sometimes any token, so that there is something to learn."""
     tokens = torch.randint(0, vocab, shape)
     for t in range(1, shape[-1]):
         follow = torch.rand(shape[:-1]) < 0.8
@@ -141,7 +141,7 @@ def learnable_tokens(vocab, shape):
 
 
 def adamw(model):
-    """Decay for matrices (embeddings are matrices), none for norms and biases."""
+    """Weight decay for matrices (including embeddings), none for norms and biases."""
     parameters = list(model.parameters())
     groups = [
         {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": RUN["weight_decay"]},
@@ -153,7 +153,7 @@ def adamw(model):
 def make_curve(folder, name, build):
     torch.manual_seed(2)
     model, about = build()
-    model.train()  # there is no dropout: the same function as in eval mode
+    model.train()  # without dropout this is the same function as in eval mode
     walk = learnable_tokens(about["vocab"], (RUN["steps"], RUN["batch"], about["context"] + 1))
     tokens, targets = walk[..., :-1], walk[..., 1:]
     tensors = {"tokens": tokens.int(), "targets": targets.int()}
@@ -184,7 +184,7 @@ def main():
     parser.add_argument("--curve", action="store_true", help="make the training curves instead of the models")
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent.parent / "tests" / "goldens")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # the order of every sum, and so every bit, is then the same on each run
+    torch.set_num_threads(1)  # makes the order of every sum, and so every bit, the same in each run
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.curve:
         for name, build in CURVES.items():

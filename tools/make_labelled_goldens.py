@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes tests/goldens/labelled/*.json (pip install tokenizers transformers scikit-learn).
 
-tokenizer.json is a small byte-level BPE with BERT's template. pairs.json: texts, how Hugging Face's `transformers` encodes them alone and as
-pairs at several limits, and how it pads a batch. splits.json: labels and groups, how well scikit-learn's splitters
-balance them, and its class weights. order.json: lengths, and the padding that transformers' group_by_length leaves.
+tokenizer.json is a small byte-level BPE with BERT's template. pairs.json: texts, their encodings by Hugging Face's `transformers` alone and
+as pairs at several limits, and a padded batch. splits.json: labels and groups, how well scikit-learn's splitters
+balance them, and its class weights. order.json: lengths, and the remaining padding with transformers' group_by_length.
 """
 import json
 import random
@@ -53,7 +53,7 @@ def make_pairs(rng):
                 for side in ("right", "left") if number < 10 else ("right",):
                     tokenizer.truncation_side = side
                     options = dict(truncation="longest_first", max_length=limit) if limit else dict(truncation=False)
-                    # As a list, because an empty second text that comes alone is taken for none.
+                    # As a list, because a single empty second text would count as missing.
                     encoded = tokenizer([first], [second] if pair else None, return_special_tokens_mask=True,
                                         return_token_type_ids=True, verbose=False, **options)
                     case["encodings"].append({"pair": pair, "limit": limit, "left": side == "left",
@@ -70,7 +70,7 @@ def make_pairs(rng):
 
 
 def worst(classes, parts, fractions):
-    """The largest distance of a class's examples on a side from its share."""
+    """The largest deviation of a class's number of examples on a side from its share."""
     return max(abs(np.sum(classes[part] == label) - np.sum(classes == label) * fraction)
                for part, fraction in zip(parts, fractions) for label in np.unique(classes))
 
@@ -94,7 +94,7 @@ def make_splits():
 
 
 def length_grouped(lengths, batch_size, generator):
-    """get_length_grouped_indices of transformers' trainer_pt_utils, which needs torch to be imported."""
+    """get_length_grouped_indices of transformers' trainer_pt_utils, whose import needs torch."""
     count = min(len(lengths) // (batch_size * 4), 50) or 1
     indices, size = generator.permutation(len(lengths)), count * batch_size
     mega = [sorted(indices[i:i + size], key=lambda i: lengths[i], reverse=True) for i in range(0, len(lengths), size)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/goldens/task_metrics.json: metrics of random decisions as scikit-learn and scipy compute them."""
+"""Writes tests/goldens/task_metrics.json: metrics of random decisions, computed by scikit-learn and scipy."""
 import json
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def classes(name, count, size, skew=None, missing=None):
     truth = rng.choice(count, size, p=weights / weights.sum())
     if missing is not None:
         truth[truth == missing] = (missing + 1) % count
-    logits = rng.normal(size=(size, count)).round(1)  # rounded, so that there are ties
+    logits = rng.normal(size=(size, count)).round(1)  # rounded to get ties
     logits[np.arange(size), truth] += 1
     if missing is not None:
         logits[:, missing] = -50

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes tests/goldens/tokenizer_* with Hugging Face's `tokenizers` and `sentencepiece` (pip install both).
 
-tokenizer_texts.json holds the texts; the first `num_train` of them are what the tokenizers below learned from.
-tokenizer_<name>.json is a tokenizer.json, as the library writes it but without indentation, with one more member,
+tokenizer_texts.json contains the texts; the tokenizers below learned from the first `num_train` of them.
+tokenizer_<name>.json is a tokenizer.json as written by the library, but without indentation, with one more member,
 `goldens`: `train` (the settings it was learned with, before tokens were added), `hashes` (FNV-1a of the ids of each
 text), `ids` (the ids themselves, of the first texts), `decodes` (ids, text, text without special tokens) and `pairs`
-(what the template makes of two texts: their numbers, a maximal length, ids, types). Readers of the format ignore the
-member. Of equal candidates the trainers choose at random, so files differ from run to run. tokenizer_<name>.model is a
+(two texts with the template applied: their numbers, a maximal length, ids, types). Readers of the format ignore the
+member. Trainers choose randomly among equal candidates, so files differ between runs. tokenizer_<name>.model is a
 SentencePiece model, and tokenizer_<name>_model.json has its hashes and decodes.
 """
 import io
@@ -92,7 +92,7 @@ FALLBACK = [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.F
 
 
 def charsmap():
-    """A small map, as SentencePiece compiles it."""
+    """A small map in SentencePiece's compiled form."""
     rules = {"\ufb01": "fi", "\u2026": "...", "\u00bd": "1/2", "\t": " ", "\n": " ", "\r": " ", "\u3000": " ",
              "\u00a0": " ", "A\u030a": "\u00c5", "e\u0301": "\u00e9", "\u00ad": "", "\u200b": " ", "\u0085": " "}
     with tempfile.TemporaryDirectory() as folder:
@@ -173,7 +173,7 @@ GENERAL = dict(bert=bert, deberta=deberta, llama2=llama2, gemma=gemma, suffixes=
 
 def learn(name, texts, pre, nfc=False, ignore_merges=False):
     tokenizer = Tokenizer(models.BPE(ignore_merges=ignore_merges))
-    # Learned without normaliser and prefix, which the trainer in C++ does not have.
+    # Learned without normaliser and prefix, which the C++ trainer does not support.
     tokenizer.pre_tokenizer = KINDS["gpt2"]["pre"] if name == "digits" else pre
     settings = dict(vocab_size=640, min_frequency=2, special_tokens=["<|endoftext|>"])
     alphabet = pre_tokenizers.ByteLevel.alphabet()
@@ -196,8 +196,8 @@ def learn_general(texts, recipe):
 
 def make(name, texts, rng, tokenizer, settings=None):
     tokenizer.add_tokens(ADDED)
-    # The scores that the library reads from a file are not quite those that it wrote. That bytes were added as special
-    # tokens was for the trainer only.
+    # The scores that the library reads from a file are not exactly those that it wrote. Bytes were added as special
+    # tokens for the trainer only.
     file = json.loads(tokenizer.to_str())
     file["added_tokens"] = [token for token in file["added_tokens"] if token["content"] not in BYTES]
     tokenizer = Tokenizer.from_str(json.dumps(file))
@@ -212,7 +212,7 @@ def make(name, texts, rng, tokenizer, settings=None):
         pairs.append([first, second, limit, pair.ids, pair.type_ids])
     tokenizer.no_truncation()
     file = json.loads(tokenizer.to_str())
-    if name == "gpt2":  # as older versions write it
+    if name == "gpt2":  # the form that older versions write
         file["model"]["merges"] = [" ".join(pair) for pair in file["model"]["merges"]]
         del file["model"]["type"]
     file["goldens"] = dict(

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Breaks CUDA kernels on purpose, one at a time, and says whether the tests on a paper GPU notice.
+"""Breaks CUDA kernels on purpose, one at a time, and reports whether the tests on a paper GPU notice.
 
 Each mutation of tests/paper_gpu/mutations/*.txt (the format is in README.md there) is applied to a copy of the file
-that it names. The kernels that it is about are compiled to PTX, and their test runs with these in the place of those in
-the binary (PAPER_PTX). Mutations of host code are compiled to an object with which the test is linked anew. A mutation
+that it names. The affected kernels are compiled to PTX, and their test runs with these instead of the kernels in the
+binary (PAPER_PTX). Mutations of host code are compiled to an object, with which the test is relinked. A mutation
 is caught if the test then fails: by a finding of the paper GPU's checks, by a comparison of values, by a crash, or by
-running out of time. First each test must pass as it is.
+running out of time. Each test must first pass unchanged.
 
-  tools/mutate_kernels.py --check                      all texts are found; compiles and runs nothing
-  tools/mutate_kernels.py --compile 'norm-*'           these compile
+  tools/mutate_kernels.py --check                      checks that all texts are found; compiles and runs nothing
+  tools/mutate_kernels.py --compile 'norm-*'           checks that these compile
   tools/mutate_kernels.py --out mutations.md           the whole study, with the tests of build-paper-all
 
-Exit status: 0, or 1 if fewer than 95% are caught or one of a kind that the checks are for is missed, or 2 if the
+Exit status: 0, or 1 if fewer than 95% are caught or if one is missed of a kind that the checks must find, or 2 if the
 study could not be made.
 """
 import argparse
@@ -40,15 +40,15 @@ TARGETS = {"t4": "75", "a100": "80", "rtx3090": "80", "rtx4080": "80", "h100": "
 # Kinds, and whether missing one of them fails the study.
 KINDS = {"barrier": True, "fence": True, "index": True, "short": True, "phase": True, "start": False, "layout": False,
          "rounding": False, "scale": False, "edge": False, "blocks": True, "alignment": True, "hardware": True}
-# equivalent: no test could see it. unseen: a bug that the tests or this GPU cannot show, with the reason in its note.
+# equivalent: no test can detect it. unseen: a bug that the tests or this GPU cannot reveal, with the reason in its note.
 EXPECTATIONS = ("caught", "equivalent", "unseen")
 LEAST_SHARE = 0.95
-# unmade: it does not compile, or its test does not pass as it is.
+# unmade: it does not compile, or its unchanged test does not pass.
 WAYS = ("finding", "value", "crash", "timeout", "missed", "unmade")
 
 
 class StudyError(Exception):
-    """What keeps the study from being made."""
+    """A reason why the study cannot be made."""
 
 
 # --- mutations ---
@@ -216,7 +216,7 @@ def line_of(mutation):
 # --- compiling ---
 
 class Build:
-    """A build folder, and what it is asked for."""
+    """A build folder and its queries."""
 
     def __init__(self, folder, cache):
         self.folder, self.cache = folder, cache
@@ -231,7 +231,7 @@ class Build:
             raise StudyError(f"there is no {path}: configure the build first")
         commands = {}
         for entry in json.loads(path.read_text()):
-            # Sources that are compiled twice: the library's own objects count.
+            # Some sources are compiled twice: use the library's own objects.
             if entry["file"] not in commands or "gradmill.dir" in entry["command"]:
                 commands[entry["file"]] = (shlex.split(entry["command"]), entry["directory"])
         return commands
@@ -249,7 +249,7 @@ class Build:
         return self.commands[path]
 
     def flags_for(self, source):
-        """The build's flags, but for files, dependencies and warnings that are errors."""
+        """The build's flags without files, dependencies and -Werror."""
         command, directory = self.command_for(source)
         flags, skip = [], False
         for flag in command[1:]:
@@ -266,7 +266,7 @@ class Build:
 
 
 def compile_with(build, mutation, source, mode, suffix):
-    """Compiles a source with the mutation's files in the place of the project's, or finds what was compiled before."""
+    """Compiles a source with the mutation's files instead of the project's, or finds an earlier result."""
     files = changed_files(mutation)
     compiler, flags, directory = build.flags_for(source)
     if suffix == ".ptx":
@@ -300,11 +300,11 @@ def compile_ptx(build, mutation, source):
     return compile_with(build, mutation, source, ["-ptx", f"-arch=compute_{TARGETS[mutation.gpu]}"], ".ptx")
 
 
-# Names of what is in anonymous namespaces differ from one compilation to the next: they have the compiler's process
+# Names in anonymous namespaces differ between compilations: they contain the compiler's process
 # number in them, and a hash of the path.
 
 def anonymous_name(text, source):
-    """'<length>_GLOBAL__N__…' of a source, as it is in mangled names."""
+    """'<length>_GLOBAL__N__…' of a source, as it appears in mangled names."""
     stem = (pathlib.Path(source).stem + "_cu").encode()
     match = re.search(rb"_GLOBAL__N__[0-9a-f]+_" + str(len(stem)).encode() + b"_" + stem + rb"_[0-9a-f]+_\d+", text)
     if match is None:
@@ -352,7 +352,7 @@ def link_with(build, mutation, objects, folder):
                           cwd=build.folder, text=True, capture_output=True)
     if done.returncode != 0:
         raise StudyError(f"{mutation.name} does not link:\n{done.stdout}{done.stderr}")
-    for library in binary.parent.glob("*.so*"):  # looked for beside the binary
+    for library in binary.parent.glob("*.so*"):  # loaded from the binary's folder
         (folder / library.name).symlink_to(library)
     return mutated
 
@@ -371,7 +371,7 @@ def run_test(binary, mutation, ptx, limit):
     environment.update(pair.split("=", 1) for pair in mutation.field("env").split())
     if ptx:
         environment["PAPER_PTX"] = ":".join(str(path) for path in ptx)
-    # The first comparison that fails ends the test.
+    # The first failing comparison ends the test.
     command = [str(binary), f"--gtest_filter={mutation.field('filter')}", "--gtest_throw_on_failure"]
     begin = time.monotonic()
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -404,7 +404,7 @@ def first_finding(output):
 
 
 def first_comparison(output):
-    """What a comparison said, also where it ended the program."""
+    """The message of a comparison, even if it ended the program."""
     match = re.search(r"(\S+:\d+): Failure\n(.*)", output)
     if not match or "C++ exception" in match[2]:
         return None
@@ -426,7 +426,7 @@ def judge(mutation, run):
 
 
 def try_mutation(build, mutation, limit):
-    """The result; what keeps it from being made is one, too."""
+    """The result; a reason why there is none also counts as a result."""
     try:
         return run_mutation(build, mutation, float(mutation.field("limit") or limit))
     except StudyError as error:

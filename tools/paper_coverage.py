@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernels and which of their instantiations the tests on a paper GPU have executed.
+"""Reports which kernels, and which of their instantiations, the tests on a paper GPU have executed.
 
     PAPER_COVERAGE=coverage.txt make test-paper-all
     tools/paper_coverage.py coverage.txt [--missing]
 
-One line for each kernel that was not executed in every instantiation; --missing names the instantiations, too. Exit status
-1 if a kernel was never executed at all."""
+Prints one line per kernel with instantiations that were not executed; --missing also names these. Exit status 1 if a
+kernel was never executed at all."""
 import argparse
 import collections
 import re
@@ -27,7 +27,7 @@ def kernel_of(name):
 
 
 def without_file(name):
-    """A mangled name whose anonymous namespaces do not tell the source file and the build: nvcc gives them long names."""
+    """A mangled name without the source file and the build, which nvcc puts into the names of anonymous namespaces."""
     while found := re.search(r"(\d+)_GLOBAL__N__", name):
         begin, length = found.end(1), int(found[1])
         name = name[:found.start()] + "12_GLOBAL__N_1" + name[begin + length:]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that every PTX instruction of our kernels is in a test of the paper GPU's instructions.
+"""Checks that every PTX instruction of our kernels is covered by a test of the paper GPU's instructions.
 
     tools/paper_instructions.py build-paper/tests/paper_gpu/ptx_test build-paper/tests/paper_gpu/gradmill_on_paper
 
 Runs the first program, which compares each instruction with a reference, and reads the PTX that it ran. The other
-programs are searched for the PTX in them. Instructions are compared as they are spelled, with all modifiers. Exit status
-1 if there are instructions without a test; they are listed with the number of times that each generation's code has them.
+programs are searched for the PTX in them. Instructions are compared by their spelling, with all modifiers. Exit status 1
+if there are instructions without a test; they are listed with their number of occurrences per GPU generation.
 """
 import argparse
 import collections
@@ -23,10 +23,10 @@ STATEMENT = re.compile(r"(?:[$\w]+:\s*)?(?:@!?%?\w+\s+)?([a-z][a-z0-9]*(?:\.[\w:
 
 
 def instructions(text):
-    """How often each instruction stands in a text of PTX."""
+    """How often each instruction occurs in a PTX text."""
     counts = collections.Counter()
     for statement in re.split(r"[;{}]", COMMENT.sub("", text)):
-        # Labels stand alone on their line.
+        # Labels are on lines of their own.
         found = STATEMENT.match(re.sub(r"^\s*(?:[$\w]+:\s*)*", "", statement))
         if found:
             counts[found[1]] += 1

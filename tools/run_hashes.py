@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hashes of short CPU runs, to see whether a change of the code changes results.
+"""Prints hashes of short CPU runs, to show whether a code change affects results.
 
   tools/run_hashes.py build/gradmill > before.txt     # then change the code, and build
   tools/run_hashes.py build/gradmill | diff before.txt -
@@ -59,7 +59,7 @@ RUNS = {
 
 
 def write_tokenizer(folder):
-    """One token a word, with an encoder's special tokens."""
+    """One token per word, with an encoder's special tokens."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     vocab = {word: i for i, word in enumerate(special + WORDS + ["user", "assistant", ":"])}
     added = [{"id": i, "content": word, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
@@ -105,7 +105,7 @@ def last_checkpoint(run):
 
 
 def hash_of_tensors(checkpoint):
-    """Names, types, shapes and bytes of all tensors, whatever their order in a file."""
+    """Names, types, shapes and bytes of all tensors, independent of their order in the file."""
     digest = hashlib.sha256()
     for path in sorted(checkpoint.glob("*.safetensors")):
         data = path.read_bytes()
@@ -130,7 +130,7 @@ def hash_of_losses(run):
 
 
 def make_base(binary, folder):
-    """A model folder, as the checkpoint of a run without what resuming needs."""
+    """A model folder: the checkpoint of a run without the files for resuming."""
     run = train(binary, folder, "base-run", TOKENS)
     shutil.copytree(last_checkpoint(run), folder / "base", ignore=shutil.ignore_patterns("state.*", "run.yaml"))
     shutil.copy(folder / "tokenizer/tokenizer_config.json", folder / "base")

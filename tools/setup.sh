@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what the build needs and this machine lacks. Does nothing, and needs no network, when all of it is here.
+# Installs the build dependencies that are missing on this machine. If nothing is missing, it does nothing and needs no
+# network.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libdnnl-dev libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libgtest-dev

@@ -19,7 +19,7 @@ NO_KIND = 0x40  # the paper GPU reads every entry that is PTX
 
 
 def section(path, name):
-    """Where it begins in the file, and its size; None if there is none."""
+    """Its position in the file and its size; None if there is none."""
     listing = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
     for line in listing.splitlines():
         fields = line.partition("]")[2].split()
@@ -29,7 +29,7 @@ def section(path, name):
 
 
 def entries(data):
-    """The fields of each entry, and where it begins."""
+    """The fields of each entry, and its position."""
     at = 0
     while at + HEADER.size <= len(data):
         magic, _, header, size = HEADER.unpack_from(data, at)

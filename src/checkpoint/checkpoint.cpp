@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a checkpoint: manifest, checksums, then the tensors' headers.
+// Opens a checkpoint: reads the manifest, verifies checksums, then reads the headers of the tensor files.
 #include "checkpoint/checkpoint.h"
 
 #include "core/error.h"
@@ -22,14 +22,16 @@ std::vector<std::string> Checkpoint::files() const {
 const SafeTensors& Checkpoint::tensors(std::string_view file) const {
   const auto place = tensors_.find(file);
   if (place == tensors_.end()) {
-    throw data_error(fmt::format("{}: no tensors in {}", folder_.string(), file), "check that it is of this model");
+    throw data_error(fmt::format("{}: no tensors in {}", folder_.string(), file),
+                     "check that the checkpoint belongs to this model");
   }
   return place->second;
 }
 
 std::string Checkpoint::text(std::string_view file) const {
   if (!contains(file)) {
-    throw data_error(fmt::format("{}: no file {}", folder_.string(), file), "check that it is of this model");
+    throw data_error(fmt::format("{}: no file {}", folder_.string(), file),
+                     "check that the checkpoint belongs to this model");
   }
   const MappedFile mapped(folder_ / file);
   std::string text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());

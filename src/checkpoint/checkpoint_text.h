@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text file that a checkpoint keeps beside its tensors.
+// A text file of a checkpoint, stored next to its tensors.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace gradmill {
 
 struct CheckpointText {
-  std::string name;  // "config.json"
+  std::string name;  // for example "config.json"
   std::string content;
 };
 

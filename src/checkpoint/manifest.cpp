@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests: text, parsing without trust, and the check of the files.
+// Manifests: writing, parsing of untrusted text, and verification of the files.
 #include "checkpoint/manifest.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ Error refusal(const path& file, std::string_view what) {
   return data_error(fmt::format("{}: {}", file.string(), what), kFix);
 }
 
-// A regular file of the folder itself: links could lead anywhere.
+// A regular file directly in the folder. Links are refused because they could point anywhere.
 class InputFile {
  public:
   explicit InputFile(const path& path) : path_(path) {
@@ -50,7 +50,7 @@ class InputFile {
   ~InputFile() { ::close(descriptor_); }
 
   uint64_t bytes() const { return bytes_; }
-  // Fewer bytes than asked for only at the end.
+  // Returns fewer bytes than requested only at the end of the file.
   size_t read(std::span<std::byte> block) {
     size_t done = 0;
     while (done < block.size()) {
@@ -74,7 +74,7 @@ class InputFile {
 
 std::string read_text(const path& path) {
   InputFile file(path);
-  if (file.bytes() > kMaxManifestBytes) throw refusal(path, "too large for what it should be");
+  if (file.bytes() > kMaxManifestBytes) throw refusal(path, "too large for a manifest");
   std::string text(file.bytes(), '\0');
   text.resize(file.read(std::as_writable_bytes(std::span(text))));
   return text;
@@ -135,8 +135,9 @@ void check_file_name(std::string_view name, std::string_view where) {
                        return letter == '/' || letter == '\\' || static_cast<unsigned char>(letter) < 0x20;
                      });
   if (!plain || name == kManifestName || name == kManifestSumName) {
-    throw data_error(fmt::format("{}: {} cannot be a checkpoint's file", where, quote_for_message(name)),
-                     "use a plain name, without folders");
+    throw data_error(
+        fmt::format("{}: {} is not a valid name for a file of a checkpoint", where, quote_for_message(name)),
+        "use a plain name, without folders");
   }
 }
 

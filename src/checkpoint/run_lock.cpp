@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// flock: it goes with the process, so a killed trainer leaves no stale lock.
+// Uses flock, which ends with the process: a killed trainer leaves no stale lock.
 #include "checkpoint/run_lock.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 namespace gradmill {
 namespace {
 
-// Who holds the lock, as its holder wrote it.
+// What the holder of the lock wrote about itself.
 std::string holder(int descriptor) {
   std::array<char, 128> text{};
   const ssize_t size = ::pread(descriptor, text.data(), text.size(), 0);
@@ -37,7 +37,7 @@ void RunLock::sign() {
   std::array<char, 65> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   const std::string text = fmt::format("process {} on {}", ::getpid(), host.data());
-  // Only a message depends on it.
+  // A failure is ignored, because only an error message uses this text.
   if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, text.data(), text.size(), 0) < 0) return;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// safetensors: u64 header size, JSON header, data. Every number is checked before it is used.
+// The file consists of a u64 header size, a JSON header, and the data. Every number is checked before it is used.
 #include "checkpoint/safetensors.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr std::string_view kFix = "download or export the file again";
 struct FileDType {
   std::string_view name;
   uint64_t bits;
-  std::optional<DType> dtype;  // absent: legal in a file, but nothing here computes with it
+  std::optional<DType> dtype;  // absent: a valid dtype of the format that nothing here computes with
 };
 
 constexpr std::array<FileDType, 22> kFileDTypes{{
@@ -56,14 +56,14 @@ constexpr std::array<FileDType, 22> kFileDTypes{{
     {"F6_E3M2", 6, {}},
 }};
 
-// One entry of the header, checked on its own.
+// One header entry, already checked by itself.
 struct Entry {
   const FileDType* type = nullptr;
   std::vector<int64_t> dims;
-  uint64_t begin = 0, end = 0;  // in the data
+  uint64_t begin = 0, end = 0;  // offsets in the data
 };
 
-// Reads entries and says which file and tensor a refusal is about.
+// Parses entries. Its error messages name the file and the tensor.
 class EntryReader {
  public:
   EntryReader(const std::string& path, const std::string& name, uint64_t data_bytes)
@@ -110,7 +110,7 @@ class EntryReader {
 
   uint64_t read_shape(const json& value, std::vector<int64_t>& dims) const {
     if (!value.is_array()) throw refusal("shape is not an array");
-    // A zero must not hide an absurd dimension, or products over a part of the shape would overflow later.
+    // A dimension of zero must not hide an absurd one: products over part of the shape could overflow later.
     int64_t numel = 1, extent = 1;
     for (const json& dim : value) {
       const uint64_t size = read_number(dim, "a dimension");
@@ -146,7 +146,7 @@ Shape to_shape(const std::vector<int64_t>& dims) {
   }
 }
 
-// In the order of their bytes each tensor must begin where the one before it ended, from the first byte to the last.
+// In order of offset, each tensor must begin where the previous one ends, and together they must cover all bytes.
 void check_coverage(const std::string& path, const std::vector<std::string>& names, const std::vector<Entry>& entries,
                     uint64_t data_bytes) {
   std::vector<size_t> order(entries.size());
@@ -179,7 +179,7 @@ std::map<std::string, std::string> read_metadata(const std::string& path, const 
   return metadata;
 }
 
-// The header's text, once the sizes around it hold.
+// Checks the sizes at the start of the file and returns the header's text.
 std::string_view header_text(const std::string& path, std::span<const std::byte> bytes) {
   uint64_t size = 0;
   if (bytes.size() < sizeof size) throw data_error(fmt::format("{}: too short for a safetensors file", path), kFix);
@@ -235,7 +235,7 @@ void SafeTensors::read_header() {
     } else if (entry.dims.size() > Shape::kMaxRank) {
       tensor.refusal = fmt::format("has {} dimensions, more than {}", entry.dims.size(), Shape::kMaxRank);
     } else {
-      // TensorView has no const form; at() states that nobody may write.
+      // TensorView has no const form. The contract of at() forbids writing.
       void* address = const_cast<std::byte*>(data.data() + entry.begin);
       tensor.view = TensorView(address, *entry.type->dtype, to_shape(entry.dims));
     }
@@ -262,7 +262,7 @@ TensorView SafeTensors::at(std::string_view name) const {
   const size_t index = find(name);
   if (index == names_.size()) {
     throw data_error(fmt::format("{}: no tensor {}", path_, quote_for_message(name)),
-                     "check that the file is of this model");
+                     "check that the file belongs to this model");
   }
   if (const std::string& refusal = tensors_[index].refusal; !refusal.empty()) {
     throw data_error(fmt::format("{}: tensor {} {}", path_, quote_for_message(name), refusal),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reader for safetensors files: tensors by name, straight from the mapped file. Nothing in the file is trusted.
+// Reader for safetensors files: tensors by name, directly from the mapped file. Nothing in the file is trusted.
 #pragma once
 
 #include <filesystem>
@@ -14,28 +14,29 @@
 
 namespace gradmill {
 
-// The name that the format has for a dtype.
+// The format's name for a dtype.
 std::string_view safetensors_name(DType dtype);
 
-// Opening checks the whole header: its tensors must cover the data exactly, without holes or overlaps, and no name may
-// come twice. Views stay valid, also across moves, as long as the object lives. One thread at a time may use it.
+// The constructor checks the whole header: its tensors must cover the data exactly, without gaps or overlaps, and names
+// must be unique. Views stay valid as long as the object exists, even if it is moved. Not thread-safe.
 class SafeTensors {
  public:
-  // Throws data_error naming the file and, where there is one, the tensor.
+  // Throws a data_error that names the file and, if possible, the tensor.
   explicit SafeTensors(const std::filesystem::path& path);
 
   bool contains(std::string_view name) const;
-  // A contiguous view, aligned for its dtype, of memory that must NOT be written (the mapping is read-only: a write
-  // ends the process). A scalar has shape (1). Throws data_error naming the tensor when it is absent, has a dtype that
-  // gradmill does not compute with (a file may well carry I64 or BOOL buffers nobody asks for), or too many dimensions.
+  // A contiguous view, aligned for its dtype. Its memory must NOT be written: the mapping is read-only, and a write
+  // kills the process. A scalar has shape (1). Throws a data_error that names the tensor if it is absent, has too many
+  // dimensions, or has a dtype that gradmill does not compute with. (Files may contain unused buffers of such types,
+  // like I64 or BOOL.)
   TensorView at(std::string_view name) const;
-  // Copies at(name) into `destination`, which has the same dtype and shape and is contiguous. With `transposed` the
-  // file holds (in, out) and the destination is (out, in). Unlike reading the view, this leaves none of the file's
-  // pages in the process: loading takes no memory beside the destination.
+  // Copies at(name) into `destination`, which must be contiguous and have the same dtype and shape. With `transposed`,
+  // the file contains (in, out) and the destination is (out, in). Unlike reading the view, this keeps none of the
+  // file's pages in memory, so loading needs no memory besides the destination.
   void copy_to(std::string_view name, const TensorView& destination, bool transposed = false) const;
-  // A tensor as it lies in the file, whatever its dtype: bytes need not be aligned for it.
+  // A tensor as stored in the file, with any dtype. Its bytes need not be aligned.
   struct Stored {
-    std::string_view dtype;  // as the format names it
+    std::string_view dtype;  // the format's name
     std::vector<int64_t> dims;
     std::span<const std::byte> bytes;
   };
@@ -45,7 +46,7 @@ class SafeTensors {
   void check() const { file_.check(); }
   // Pages of `stored` bytes that are no longer needed.
   void release(std::span<const std::byte> bytes) const { file_.release(bytes); }
-  // Sorted.
+  // The names of all tensors, sorted.
   const std::vector<std::string>& names() const { return names_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
@@ -53,19 +54,19 @@ class SafeTensors {
   struct Tensor {
     Stored stored;
     mutable TensorView view;
-    std::string refusal;  // why at() cannot give it; empty when it can
+    std::string refusal;  // why at() refuses this tensor; empty if it does not
   };
 
   void read_header();
   void align(const Tensor& tensor) const;
-  // The index into names_ and tensors_, or names_.size().
+  // Returns the index into names_ and tensors_, or names_.size() if there is none.
   size_t find(std::string_view name) const;
 
   std::string path_;
   MappedFile file_;
   std::vector<std::string> names_;
   std::vector<Tensor> tensors_;
-  mutable std::vector<Storage> aligned_copies_;  // of tensors at odd addresses in the file, once they are asked for
+  mutable std::vector<Storage> aligned_copies_;  // aligned copies of unaligned tensors, made on request
   std::map<std::string, std::string> metadata_;
 };
 

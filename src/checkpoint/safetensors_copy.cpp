@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies out of a mapped safetensors file, block by block, so that its pages can go as soon as they were read.
+// Copies tensors out of a mapped safetensors file, block by block, so that pages can be freed as soon as they are read.
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace gradmill {
 namespace {
 
-// Rows [begin, end) of source (rows, cols) become columns of destination (cols, rows).
+// Copies rows [begin, end) of source (rows, cols) to columns of destination (cols, rows).
 template <class Word>
 void transpose_rows(const TensorView& source, const TensorView& destination, int64_t begin, int64_t end) {
   const int64_t rows = source.shape[0], cols = source.shape[1];
@@ -42,7 +42,7 @@ void SafeTensors::copy_to(std::string_view name, const TensorView& destination, 
   if (source.dtype != destination.dtype || source.shape != expected) {
     throw data_error(fmt::format("{}: tensor {} is {} {}; this model needs {} {}", path_, quote_for_message(name),
                                  name_of(source.dtype), source.shape.str(), name_of(destination.dtype), expected.str()),
-                     "check that the file is of this model");
+                     "check that the file belongs to this model");
   }
   constexpr int64_t kBlockBytes = int64_t{4} << 20;
   const auto* begin = static_cast<const std::byte*>(source.data);

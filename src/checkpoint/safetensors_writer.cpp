@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// safetensors: u64 header size, JSON header padded to 8 bytes, data.
+// The file consists of a u64 header size, a JSON header padded to 8 bytes, and the data.
 #include "checkpoint/safetensors_writer.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ Order file_order(const std::vector<StreamedTensor>& tensors) {
   }
   std::sort(order.begin(), order.end(), [](const StreamedTensor* a, const StreamedTensor* b) {
     const auto key = [](const StreamedTensor* tensor) {
-      // Our enum has the types of one width in the order of the reference writer.
+      // Within one width, our enum lists the types in the order of the reference writer.
       return std::tuple<int, DType, const std::string&>(-static_cast<int>(size_of(tensor->dtype)), tensor->dtype,
                                                         tensor->name);
     };
@@ -64,7 +64,7 @@ std::span<const std::byte> bytes_of(const TensorView& view) {
   return {static_cast<const std::byte*>(view.data), view.bytes()};
 }
 
-// Columns [begin, end) of a matrix as rows.
+// Copies columns [begin, end) of a matrix to rows.
 template <class Word>
 void gather_columns(const TensorView& matrix, int64_t begin, int64_t end, std::byte* out) {
   const int64_t rows = matrix.shape[0], cols = matrix.shape[1];
@@ -103,7 +103,7 @@ void append_view(OutputFile& file, const TensorView& view, bool transposed) {
   transposed ? append_transposed(file, view) : file.append(bytes_of(view));
 }
 
-// They refer to the views of `tensors`.
+// The results refer to the views in `tensors`.
 std::vector<StreamedTensor> streamed(const std::vector<NamedTensor>& tensors) {
   std::vector<StreamedTensor> result;
   for (const NamedTensor& tensor : tensors) {

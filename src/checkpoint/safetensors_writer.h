@@ -11,20 +11,20 @@
 
 namespace gradmill {
 
-// A contiguous tensor in host memory under the name the file gives it. With `transposed`, a matrix (out, in) is stored
-// as (in, out), as GPT-2's files want it. A view without memory stands for zeros.
+// A contiguous tensor in host memory, and its name in the file. With `transposed`, a matrix (out, in) is stored as (in,
+// out), as in GPT-2's files. A view without memory is written as zeros.
 struct NamedTensor {
   std::string name;
   TensorView view;
   bool transposed = false;
 };
 
-// Writes the whole file, with the metadata {"format":"pt"} and in the reference writer's order (dtype, widest first,
-// then name), so that every tensor lies aligned. Needs at most a few MiB of memory of its own. Names must be unique.
-// Throws FileError, and data_error for what no reader would take: a name twice, or too many tensors.
+// Writes the whole file with the metadata {"format":"pt"}. Tensors are in the reference writer's order (by dtype,
+// widest first, then by name), so that each is aligned. Allocates at most a few MiB. Throws FileError if writing fails,
+// and a data_error for files that no reader would accept: duplicate names or too many tensors.
 void write_safetensors(OutputFile& file, const std::vector<NamedTensor>& tensors);
 
-// A tensor whose bytes are made while they are written: `append` must write exactly those of its dtype and shape.
+// A tensor whose bytes are produced during writing: `append` must write exactly the bytes of its dtype and shape.
 struct StreamedTensor {
   std::string name;
   DType dtype = DType::fp32;
@@ -33,10 +33,10 @@ struct StreamedTensor {
 
   uint64_t bytes() const;
 };
-// The same file of them.
+// Writes the same file from such tensors.
 void write_safetensors(OutputFile& file, const std::vector<StreamedTensor>& tensors);
 
-// The size that such a file has.
+// The size of the file that write_safetensors would write.
 uint64_t safetensors_bytes(const std::vector<NamedTensor>& tensors);
 
 }  // namespace gradmill

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Write aside, fsync, rename: a name never points at a checkpoint that is not whole.
+// Writes to a temporary folder, syncs, then renames: a checkpoint's name never refers to an incomplete checkpoint.
 #include "checkpoint/store.h"
 
 #include <signal.h>
@@ -27,7 +27,7 @@ std::string temporary_name(std::string_view what, int64_t step) {
   return fmt::format("{}{}{}-{}", kTemporaryPrefix, what, step_name(step), ::getpid());
 }
 
-// The step that a folder's name stands for.
+// The step in a folder's name.
 std::optional<int64_t> parse_step_name(std::string_view name) {
   if (name.starts_with(kReplacedPrefix)) name.remove_prefix(kReplacedPrefix.size());
   if (!name.starts_with(kStepPrefix)) return {};
@@ -53,7 +53,7 @@ std::vector<std::string> list(const fs::path& folder) {
   return names;
 }
 
-// A folder that goes with its owner unless it got its final name.
+// A folder that is removed with its owner unless it was renamed to its final name.
 class TemporaryFolder {
  public:
   TemporaryFolder(FileOps& ops, fs::path path) : ops_(ops), path_(std::move(path)) {
@@ -89,12 +89,13 @@ std::string size_text(uint64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// The process at the end of a temporary's name; one that cannot be told counts as gone.
+// Whether the process named at the end of a temporary name is alive. If the name contains no process, the answer is no.
 bool owner_lives(std::string_view name) {
   pid_t owner = 0;
   const std::string_view digits = name.substr(name.rfind('-') + 1);
   std::from_chars(digits.data(), digits.data() + digits.size(), owner);
-  // This process has none before its first save, but one with its id may have had (ids repeat in containers).
+  // This process has no temporaries before its first save. A file with its id is from an earlier process, since ids
+  // repeat in containers.
   if (owner <= 0 || owner == ::getpid()) return false;
   return ::kill(owner, 0) == 0 || errno == EPERM;
 }
@@ -174,7 +175,7 @@ void CheckpointStore::write_files(const CheckpointWrite& write, const fs::path& 
   write_manifest(manifest, folder);
 }
 
-// The last thing that is written into a checkpoint's folder.
+// Writes the manifest, the last file of a checkpoint.
 void CheckpointStore::write_manifest(const Manifest& manifest, const fs::path& folder) {
   const std::string text = manifest_text(manifest);
   write_text(folder / kManifestName, text);
@@ -201,13 +202,13 @@ Error CheckpointStore::explain(const FileError& error, int64_t step, uint64_t by
   const std::string what = fmt::format("cannot save the checkpoint of step {}: {}", step, error.problem());
   if (!error.disk_full()) {
     return Error(ExitCode::failure, what,
-                 "older checkpoints are as they were; make the folder writable or use another, and resume");
+                 "older checkpoints are unchanged; make the folder writable or use another, and resume");
   }
   const std::optional<size_t> free = free_bytes();
   return Error(ExitCode::failure,
                fmt::format("{}; it needs {}, {} are free", what, size_text(bytes),
                            free ? size_text(*free) : "an unknown number"),
-               "older checkpoints are as they were; free space or keep fewer checkpoints, and resume");
+               "older checkpoints are unchanged; free space or keep fewer checkpoints, and resume");
 }
 
 std::optional<size_t> CheckpointStore::free_bytes() const {
@@ -237,7 +238,7 @@ std::vector<int64_t> CheckpointStore::steps() const {
 Checkpoint CheckpointStore::open(int64_t step) const {
   const fs::path folder = path(step);
   if (folder.empty()) {
-    throw data_error(fmt::format("{}: no checkpoint of step {}", folder_.string(), step), "use one that is there");
+    throw data_error(fmt::format("{}: no checkpoint of step {}", folder_.string(), step), "use an existing step");
   }
   Checkpoint checkpoint(folder);
   if (checkpoint.step() != step) {
@@ -276,7 +277,7 @@ void CheckpointStore::prune(int64_t keep_last, std::optional<int64_t> best) {
 
 void CheckpointStore::remove(int64_t step) {
   const fs::path target = folder_ / step_name(step);
-  // While it has the other above it, nobody looks at it and it may be half gone.
+  // While the newer checkpoint exists, this one is ignored and may be partly removed.
   if (is_there(target)) remove_tree(ops_, folder_ / replaced_name(step));
   const fs::path folder = path(step);
   if (folder.empty()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CheckpointStore: the `checkpoints/` of a run folder. Whatever happens at whatever moment, what it finds there is
-// whole.
+// CheckpointStore: the folder `checkpoints/` of a run. Checkpoints in it are always complete, whatever happens at any
+// moment.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@
 namespace gradmill {
 
 struct CheckpointFile {
-  std::string name;  // "model.safetensors"
+  std::string name;  // for example "model.safetensors"
   std::vector<NamedTensor> tensors;
 };
 
@@ -25,50 +25,50 @@ struct CheckpointWrite {
   int64_t step = 0;
   std::vector<CheckpointFile> files;
   std::vector<CheckpointText> texts;
-  std::string state_json = "{}";  // an object
+  std::string state_json = "{}";  // must be a JSON object
 };
 
-// What is wrong where `more` checkpoints of `each` bytes are to come, for people; empty: they fit.
+// If `more` checkpoints of `each` bytes do not fit, describes the problem for the user. Empty if they fit.
 std::string shortage_of_space(size_t free, size_t each, int64_t more);
 
 // checkpoints/step-00000250/            a complete checkpoint
-// checkpoints/.replaced-step-00000250/  the one before it of the same step; counts only while there is no other
+// checkpoints/.replaced-step-00000250/  an older one of the same step; used only if the other does not exist
 // checkpoints/.tmp-…-<process id>/      being written or being removed; never read
-// One process at a time may write (RunLock); a store is used by one thread at a time.
+// Only one process may write at a time (RunLock), and only one thread may use a store at a time.
 class CheckpointStore {
  public:
   explicit CheckpointStore(std::filesystem::path run_folder, FileOps& ops = real_file_ops());
 
-  // On return the checkpoint is on the disk, in place of an older one of the same step. The run folder must exist.
-  // Throws Error (exit code 1) with the path, the reason and, when the disk is full, the bytes needed and free; then
-  // nothing half-written stays, and all older checkpoints are as they were. (When only the very last sync failed, the
-  // new one is there, whole, but might not outlive a power cut.)
+  // On return the checkpoint is on disk and has replaced any older one of the same step. The run folder must exist. On
+  // failure throws Error (exit code 1) with the path, the reason and, if the disk is full, the bytes needed and free.
+  // Then no partial checkpoint remains and all older checkpoints are unchanged. (If only the last sync failed, the new
+  // checkpoint is complete, but may not survive a power failure.)
   void save(const CheckpointWrite& write);
-  // Gives a checkpoint another state. Its files are linked, not written again; otherwise as save().
+  // Replaces the state of a checkpoint. Its files are linked, not written again; otherwise the same as save().
   void replace_state(int64_t step, const std::string& state_json);
 
-  // Free bytes where checkpoints go. Nothing where the system does not say.
+  // Free bytes on the disk of the checkpoints, or nothing if the system does not say.
   std::optional<size_t> free_bytes() const;
-  // Where the step's checkpoint is, complete or not; empty when there is none.
+  // The folder of the step's checkpoint, complete or not; empty if there is none.
   std::filesystem::path path(int64_t step) const;
-  // Of those that look complete, ascending.
+  // The steps whose checkpoints look complete, in ascending order.
   std::vector<int64_t> steps() const;
-  // Throws data_error naming the file that is missing or damaged.
+  // Throws a data_error that names the missing or damaged file.
   Checkpoint open(int64_t step) const;
-  // The newest that verifies; `skipped` gets a line for each newer one that does not.
+  // The newest checkpoint that passes verification. For each newer one that fails, `skipped` receives one line.
   std::optional<Checkpoint> newest(std::vector<std::string>* skipped = nullptr) const;
 
-  // Keeps the `keep_last` newest, `best`, and always the newest good one: that is the last one this store saved or,
-  // before its first save, the newest that verifies.
+  // Keeps the `keep_last` newest checkpoints, `best`, and always the newest valid one: the last one that this store
+  // saved or, before its first save, the newest that passes verification.
   void prune(int64_t keep_last, std::optional<int64_t> best);
-  // At every moment the checkpoint is whole or gone. No such step: nothing done.
+  // At every moment the checkpoint is either complete or gone. Does nothing if the step does not exist.
   void remove(int64_t step);
-  // Removes what killed processes left behind, beside the checkpoints too. Call it under the run's lock and before the
-  // first save.
+  // Removes temporary files of killed processes, including those next to the checkpoints. Call it while holding the
+  // run's lock and before the first save.
   void clean_temporaries();
 
  private:
-  // What `fill` writes into a new folder becomes the checkpoint of this step.
+  // `fill` writes into a new folder, which then becomes the checkpoint of this step.
   void publish(int64_t step, const std::function<void(const std::filesystem::path&)>& fill);
   void write_files(const CheckpointWrite& write, const std::filesystem::path& folder);
   void write_manifest(const Manifest& manifest, const std::filesystem::path& folder);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arena: a stack of tensors in memory somebody else owns. On paper it has no memory and no limit, and
-// remembers who owned the bytes when it was fullest.
+// Arena: a stack allocator over memory it does not own. During a dry run it has no memory and no limit; it records who
+// owned the bytes at the high-water mark.
 #pragma once
 
 #include <span>
@@ -24,13 +24,13 @@ class Arena {
   const std::string& name() const { return name_; }
   bool on_paper() const { return on_paper_; }
 
-  // From here on allocations are real and lie in `memory`; the arena starts empty.
+  // Ends the dry run: allocations are taken from `memory` from now on. The arena starts empty.
   void attach(std::span<std::byte> memory);
-  // Fills every new allocation with NaN bytes, so that a test sees reads of what nothing wrote. Null: off.
+  // Fills every new allocation with NaN bytes, so that tests notice reads of uninitialised memory. Null turns it off.
   using Poison = void (*)(std::byte* begin, size_t bytes);
   void set_poison(Poison poison) { poison_ = poison; }
 
-  // `owner` is called on paper only.
+  // `owner` is called during a dry run only.
   template <class OwnerFn>
   TensorView alloc(const Shape& shape, DType dtype, OwnerFn&& owner) {
     TensorView view(take(static_cast<size_t>(shape.numel()) * size_of(dtype)), dtype, shape);
@@ -38,7 +38,7 @@ class Arena {
     return view;
   }
 
-  // Whether a real tensor begins in this arena's memory.
+  // Whether the view is a real tensor that begins in this arena's memory.
   bool holds(const TensorView& view) const {
     const auto* begin = static_cast<const std::byte*>(view.data);
     return !on_paper_ && begin >= memory_.data() && begin < memory_.data() + memory_.size();
@@ -54,7 +54,7 @@ class Arena {
   Mark mark() const { return {used_, live_.size()}; }
   void release(const Mark& mark);
 
-  // Who held what at the high-water mark, in order of allocation. Known on paper only.
+  // The owners of the bytes at the high-water mark, in order of allocation. Known after a dry run only.
   std::vector<OwnerBytes> owners_at_peak();
 
  private:
@@ -73,10 +73,10 @@ class Arena {
   std::vector<OwnerBytes> peak_;
 };
 
-// For arenas in host memory.
+// A poison function for arenas in host memory.
 void poison_host(std::byte* begin, size_t bytes);
 
-// Gives everything allocated during its life back to the arena.
+// On destruction, frees everything allocated from the arena during its lifetime.
 class ArenaScope {
  public:
   explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}

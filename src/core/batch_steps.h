@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several products of like matrices in one call: the views show the first, the others lie a step further each.
+// Batched GEMM in one call: the views describe the first matrices, and each further problem starts one step later.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace gradmill {
 
 struct BatchSteps {
   int64_t count = 1;
-  int64_t a = 0, b = 0, c = 0;  // elements
+  int64_t a = 0, b = 0, c = 0;  // in elements
 
   bool operator==(const BatchSteps&) const = default;
 };

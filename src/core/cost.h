@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ops cost: floating-point operations and the fewest bytes each must move.
+// The cost of an op: its floating-point operations and the least number of bytes it must move.
 #pragma once
 
 #include <map>
@@ -16,11 +16,11 @@ struct OpCost {
   bool matrix = false;  // runs on matrix units, at DeviceSpec::matrix_flops
 };
 
-// Sums by op name. A dry run fills one; a profiled run adds the time each op took.
+// Totals per op name. A dry run fills one; a profiled run adds the measured time of each op.
 class Ledger {
  public:
   Ledger() = default;
-  // `by_shape`: products of different shapes have lines of their own.
+  // With `by_shape`, GEMMs of different shapes get lines of their own.
   explicit Ledger(bool by_shape) : by_shape_(by_shape) {}
 
   struct Line {
@@ -28,11 +28,11 @@ class Ledger {
     bool matrix = false;
     double flops = 0;
     double bytes = 0;
-    double seconds = 0;   // roofline: the larger of arithmetic and traffic, call by call
-    double measured = 0;  // seconds it really took, when profiled
+    double seconds = 0;   // roofline estimate: per call, the larger of arithmetic time and traffic time
+    double measured = 0;  // measured seconds, when profiled
   };
 
-  // `tf32`: matrix units take fp32 operands as tf32.
+  // `tf32`: matrix units process fp32 operands as tf32.
   void add(const DeviceSpec& device, std::string_view op, DType dtype, const OpCost& cost, bool tf32 = false);
   void add_measured(std::string_view op, double seconds);
   const std::map<std::string, Line, std::less<>>& lines() const { return lines_; }

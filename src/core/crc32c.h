@@ -8,10 +8,10 @@
 
 namespace gradmill {
 
-// Pass the checksum of what came before as `seed` to go on: crc32c(b, crc32c(a)) is that of a followed by b.
+// To continue a checksum, pass the previous result as `seed`: crc32c(b, crc32c(a)) is the checksum of a followed by b.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t seed = 0);
 
-// The same by table, for processors without the instruction.
+// The same checksum from a table, for processors without the instruction.
 uint32_t crc32c_portable(std::span<const std::byte> bytes, uint32_t seed = 0);
 
 }  // namespace gradmill

@@ -26,7 +26,8 @@ DeviceSpec host_cpu() {
   spec.title = "this machine's CPU";
   spec.num_units = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   spec.memory_bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
-  // A current core: two 8-wide fused multiply-adds at 3.2 GHz; a socket shares some 20 GB/s per core up to 200.
+  // A current core does two 8-wide fused multiply-adds per cycle at 3.2 GHz. A socket has about 20 GB/s per core, up to
+  // 200.
   spec.fp32_flops = spec.tf32_flops = spec.half_flops = 102e9 * spec.num_units;
   spec.bandwidth = std::min(20e9 * spec.num_units, 200e9);
   return spec;

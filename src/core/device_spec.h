@@ -13,9 +13,9 @@ enum class DeviceKind : uint8_t { cpu, cuda };
 
 struct DeviceSpec {
   DeviceKind kind = DeviceKind::cpu;
-  std::string name;            // as the catalogue and --device spell it
-  std::string title;           // as people know it
-  int index = 0;               // among the GPUs of this machine
+  std::string name;            // as spelled in the catalogue and in --device
+  std::string title;           // the product name
+  int index = 0;               // index among the GPUs of this machine
   int compute_capability = 0;  // 90 for sm_90; 0 on a CPU
   int num_units = 1;           // multiprocessors, or cores
   size_t memory_bytes = 0;
@@ -27,11 +27,12 @@ struct DeviceSpec {
   size_t library_bytes = 0;  // upper bound of GEMM and attention workspaces
   size_t driver_bytes = 0;   // context, modules, graphs: catalogued, measured where a GPU is present
 
-  // Dense matrix peak for operands of this type; of fp32 ones also as tf32, where the device has that.
+  // Peak rate of dense matrix products with operands of this type. With `tf32`, fp32 operands use the tf32 rate where
+  // the device has one.
   double matrix_flops(DType dtype, bool tf32 = false) const;
 };
 
-// This machine's CPU: cores and memory as the system reports them; rates are estimates from the core count.
+// This machine's CPU. The system reports cores and memory; the rates are estimates from the number of cores.
 DeviceSpec host_cpu();
 
 }  // namespace gradmill

@@ -31,19 +31,19 @@ struct MiniFloat {
   int bias;
   float max;          // largest finite value
   uint32_t nan;       // canonical NaN without sign
-  uint32_t infinity;  // bits that stand for what overflows
+  uint32_t infinity;  // the bits that stand for values that overflow
 };
 
-// |value| rounded to nearest even in the small format, as bits without sign.
+// Rounds |value| to nearest even in the small format. Returns the bits without the sign.
 uint32_t encode(float magnitude, const MiniFloat& format) {
   if (std::isnan(magnitude)) return format.nan;
   int exponent = 0;
   std::frexp(magnitude, &exponent);
-  // The format's subnormals share the exponent 1 - bias.
+  // Subnormals of the format share the exponent 1 - bias.
   const int quantum_exponent = std::max(exponent - 1, 1 - format.bias) - format.mantissa_bits;
   const float scaled = std::nearbyint(std::ldexp(magnitude, -quantum_exponent));
   if (std::ldexp(scaled, quantum_exponent) > format.max || std::isinf(magnitude)) return format.infinity;
-  // Mantissa overflow carries into the exponent by plain addition, as in IEEE encodings.
+  // A mantissa overflow carries into the exponent by plain addition, as in IEEE formats.
   const int biased = quantum_exponent + format.mantissa_bits + format.bias;
   const auto units = static_cast<uint32_t>(scaled);
   const uint32_t hidden = 1u << format.mantissa_bits;

@@ -14,7 +14,7 @@ enum class DType : uint8_t { fp32, bf16, fp16, fp8_e4m3, fp8_e5m2, int8, int32 }
 size_t size_of(DType dtype);
 std::string_view name_of(DType dtype);
 bool is_float(DType dtype);
-// Distance from 1 to the next value: the ulp that tolerances are stated in.
+// Distance from 1 to the next larger value. Tolerances are stated in this unit.
 float epsilon_of(DType dtype);
 
 uint16_t float_to_fp16_bits(float value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors that reach a user: what went wrong, where, and what to do about it. Bugs are asserts instead.
+// Errors shown to the user: what went wrong, where, and what to do about it. Programmer mistakes are asserts instead.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace gradmill {
 
-// The process exit code an error leads to.
+// The exit code of the process for each kind of error.
 enum class ExitCode : int { ok = 0, failure = 1, usage = 2, out_of_memory = 3, data = 4, interrupted = 130 };
 
 class Error : public std::runtime_error {
@@ -23,7 +23,7 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-// A bad setting or argument.
+// An invalid setting or argument.
 inline Error usage_error(std::string_view what, std::string_view fix) { return {ExitCode::usage, what, fix}; }
 // A file or data set that cannot be used.
 inline Error data_error(std::string_view what, std::string_view fix) { return {ExitCode::data, what, fix}; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ExecContext: everything an op may use. Target, arenas, threads and scalars are parameters, never globals.
+// ExecContext: everything an op may use. Device, arenas, threads and scalars are parameters, never globals.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ namespace cuda {
 class Engine;
 }
 
-// Sees every op that really runs: a profiler, or a test that wants each op finished before the next.
+// Notified of every op that really runs. Used by the profiler, and by tests that wait for each op before the next.
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
@@ -31,19 +31,20 @@ class OpObserver {
 
 struct ExecContext {
   DeviceSpec device;
-  bool dry = false;                // record only: nothing executes, tensors have no memory
+  bool dry = false;                // dry run: only record; nothing executes and tensors have no memory
   Arena persistent{"persistent"};  // weights, gradients, optimiser
   Arena saved{"saved"};            // kept for backward
-  Arena scratch{"scratch"};        // last in, first out
+  Arena scratch{"scratch"};        // freed in reverse order of allocation
   cpu::ThreadPool* pool = nullptr;
-  // The GPU: set when `device` is a GPU that is present, on paper too (plans then ask it for workspace sizes).
+  // The GPU. Set whenever `device` is a GPU that is present, even during a dry run, which asks it for workspace sizes.
   cuda::Engine* cuda = nullptr;
   KernelOptions kernels;
-  StepScalars* scalars = nullptr;  // in device memory; null on paper
-  Ledger* ledger = nullptr;        // filled on paper, or when profiling
+  StepScalars* scalars = nullptr;  // in device memory; null during a dry run
+  Ledger* ledger = nullptr;        // filled during a dry run or when profiling
   OpObserver* observer = nullptr;
 
-  // Where we are in the model ("layers.3.attention"), for owners' names. Costs nothing but two pushes a layer.
+  // The current position in the model ("layers.3.attention"), used to name the owners of memory. It costs two pushes
+  // per layer.
   struct ScopeEntry {
     std::string_view name;
     int index;
@@ -71,7 +72,7 @@ struct ExecContext {
   }
 };
 
-// Shows one op to the observer, if there is one.
+// Notifies the observer, if there is one, of one op.
 class OpScope {
  public:
   OpScope(ExecContext& ctx, std::string_view op) : observer_(ctx.observer), op_(op) {
@@ -88,7 +89,7 @@ class OpScope {
   std::string_view op_;
 };
 
-// Names the part of the model that runs during its life.
+// Names the part of the model that runs during its lifetime.
 class NameScope {
  public:
   NameScope(ExecContext& ctx, std::string_view name, int index = -1) : ctx_(ctx) {

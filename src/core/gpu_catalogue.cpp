@@ -21,8 +21,8 @@ struct GpuRow {
   double memory_gib, bandwidth_gbs, fp32_tflops, tf32_tflops, half_tflops, fp8_tflops;
 };
 
-// Peaks are the vendor's dense figures. GeForce half rates are those with fp32 accumulation, which is half of the
-// headline figure.
+// Peaks are the vendor's dense figures. The half-precision rates of GeForce cards are those with fp32 accumulation,
+// which is half of the advertised figure.
 constexpr GpuRow kGpus[] = {
     {"v100", "Tesla V100 16GB", 70, 80, 16, 900, 15.7, 0, 125, 0},
     {"t4", "Tesla T4", 75, 40, 15, 320, 8.1, 0, 65, 0},
@@ -48,10 +48,10 @@ constexpr GpuRow kGpus[] = {
     {"h200", "H200 SXM 141GB", 90, 132, 139.8, 4800, 66.9, 494, 989, 1979},
 };
 
-// What a run needs beside its slab.
+// Memory that a run needs in addition to its slab.
 void add_overheads(DeviceSpec& spec) {
   spec.library_bytes = library_workspace(spec.compute_capability);
-  // Context, modules and graphs took 551 MiB on an H200.
+  // The context, modules and graphs took 551 MiB on an H200.
   spec.driver_bytes = 576 * kMiB;
 }
 
@@ -85,8 +85,8 @@ std::string letters_and_digits(std::string_view text) {
   return kept;
 }
 
-// "NVIDIA GeForce RTX 4090" contains the catalogue's "rtx4090". A Ti, a laptop's or a part of a GPU has as much in its
-// name, but not as many multiprocessors and as much memory.
+// "NVIDIA GeForce RTX 4090" contains the catalogue's "rtx4090". So do the names of a Ti, a laptop version and a
+// partition of the GPU, but these differ in the number of multiprocessors or the amount of memory.
 const DeviceSpec* find_in_catalogue(const GpuTraits& traits) {
   const std::string title = letters_and_digits(traits.title);
   for (const DeviceSpec& spec : gpu_catalogue()) {
@@ -99,7 +99,7 @@ const DeviceSpec* find_in_catalogue(const GpuTraits& traits) {
   return nullptr;
 }
 
-// FLOPs of a multiprocessor in a cycle: of fp32 units, and of matrix units for 16-bit operands and fp32 sums.
+// FLOPs per multiprocessor and cycle: of the fp32 units, and of the matrix units with 16-bit operands and fp32 sums.
 struct UnitRates {
   int compute_capability;
   double fp32, half;
@@ -112,7 +112,7 @@ void estimate_rates(DeviceSpec& spec, double clock) {
   for (const UnitRates& rates : kUnitRates) {
     if (rates.compute_capability <= spec.compute_capability) unit = rates;
   }
-  // GeForces add 16-bit products up in fp32 at half the rate.
+  // GeForce cards accumulate 16-bit products in fp32 at half the rate.
   if (spec.compute_capability >= 75 && spec.title.find("GeForce") != std::string::npos) unit.half /= 2;
   const double cycles = clock * spec.num_units;
   spec.fp32_flops = unit.fp32 * cycles;

@@ -23,7 +23,7 @@ std::optional<size_t> number_in(const fs::path& path) {
   return number(line);
 }
 
-// "inactive_file 4096": files in memory that make room when somebody needs it.
+// Reads a line like "inactive_file 4096": the size of cached files, which the kernel drops when memory is needed.
 size_t cached_files(const fs::path& group) {
   std::ifstream file(group / "memory.stat");
   size_t value = 0;
@@ -33,7 +33,7 @@ size_t cached_files(const fs::path& group) {
   return 0;
 }
 
-// What a control group's limit leaves; nothing without one.
+// The bytes that remain under a control group's limit, or nothing if it has no limit.
 std::optional<size_t> left_in(const fs::path& group) {
   const std::optional<size_t> limit = number_in(group / "memory.max"), used = number_in(group / "memory.current");
   if (!limit || !used) return {};
@@ -41,7 +41,7 @@ std::optional<size_t> left_in(const fs::path& group) {
   return *limit - std::min(*limit, needed);
 }
 
-// "0::/user.slice/session" is where we are; every group above has a limit of its own, or none.
+// A line like "0::/user.slice/session" names our control group. Each group above it may have its own limit.
 fs::path own_group(const fs::path& root) {
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times ops that finish before they return: the CPU's.
+// Times ops that finish before they return, as they do on the CPU.
 #pragma once
 
 #include <chrono>

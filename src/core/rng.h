@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counter-based random numbers: Philox4x32-7 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3").
-// A number is a pure function of where it is used, so there is no state to save, no order to keep, and
-// any step can be replayed.
+// A number is a pure function of where it is used. So there is no state to save and no order to keep, and any step can
+// be replayed.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace gradmill {
 
 using RandomBlock = std::array<uint32_t, 4>;
 
-// Which use of randomness this is; stable across releases, so that runs can be replayed. All there are, in ascending
-// order, so that no two are alike.
+// The places that use random numbers. The values are stable across releases, so that runs can be replayed. All of them
+// are listed here in ascending order, so that no two are equal.
 struct RngSite {
   static constexpr uint32_t kInit = 1;
   static constexpr uint32_t kShuffle = 2;
@@ -23,7 +23,7 @@ struct RngSite {
   static constexpr uint32_t kEmbedding = 4;
   static constexpr uint32_t kClassifier = 5;
   static constexpr uint32_t kMask = 6;
-  // Augmentation. Those of words have the next one too, for the second text of a pair.
+  // Augmentation. Augmentations of words also use the next number, for the second text of a pair.
   static constexpr uint32_t kSynonyms = 16;
   static constexpr uint32_t kSwap = 18;
   static constexpr uint32_t kDeletion = 20;
@@ -33,11 +33,11 @@ struct RngSite {
   static constexpr uint32_t kLayerSites = 64;
   static constexpr uint32_t kSitesPerLayer = 8;
   static constexpr uint32_t kRelativeInLayer = 3;
-  static constexpr uint32_t kAdapterSites = 1u << 24;  // + the parameter they stand beside
+  static constexpr uint32_t kAdapterSites = 1u << 24;  // plus the parameter that the adapter belongs to
 };
 
-// The fewest with which Philox4x32 passes BigCrush (Salmon et al. 2011). The ten that its authors recommend leave a
-// margin that ours, which only decide dropout, order and initial values, do not need.
+// Seven is the fewest rounds with which Philox4x32 passes BigCrush (Salmon et al. 2011). Its authors recommend ten for
+// a safety margin, which is not needed here: the numbers only decide dropout, order and initial values.
 inline constexpr int kPhiloxRounds = 7;
 
 inline RandomBlock philox(uint64_t seed, const RandomBlock& counter) {
@@ -65,22 +65,23 @@ inline std::array<float, 2> to_normal(uint32_t a, uint32_t b) {
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-// The words of a dropout or sampling site at one token's row in one step. Dropout decides columns 8j .. 8j+7 with them,
-// 16 bits each (see keeps). `token` is the row's index in the whole effective batch, so the split into micro-batches
-// does not matter.
+// The random words of a dropout or sampling site for one row in one step. Dropout uses them for columns 8j .. 8j+7, 16
+// bits each (see keeps). `token` is the index of the row in the whole effective batch, so the result does not depend on
+// the split into micro-batches.
 inline RandomBlock random_words(uint64_t seed, uint32_t site, uint32_t step, uint32_t token, uint32_t column_block) {
   return philox(seed, {column_block, token, step, site});
 }
 
-// Of 65536 equally likely values of 16 bits, so many drop an element. Probabilities are thus multiples of 2^-16.
+// An element is dropped for this many of the 65536 equally likely 16-bit values, so probabilities are multiples of
+// 2^-16.
 inline uint32_t drop_threshold(float probability) {
   return std::min(static_cast<uint32_t>(std::nearbyint(probability * 65536.0f)), 65535u);
 }
 
-// What kept elements are multiplied with: by the probability that is really used, so that the expectation is exact.
+// The factor for the elements that are kept. It uses the rounded probability, so that the expectation is exact.
 inline float drop_scale(uint32_t threshold) { return 65536.0f / static_cast<float>(65536 - threshold); }
 
-// Whether column 8j + i is kept, by the words of block j: the low half of a word decides before the high one.
+// Whether column 8j + i is kept, given the words of block j. The low half of a word decides the even columns.
 inline bool keeps(const RandomBlock& words, size_t i, uint32_t threshold) {
   return (words[i / 2] >> (16 * (i % 2)) & 0xffff) >= threshold;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one dispatch: record the cost, stop if dry, then call the implementation for this device and dtype.
+// The one place that dispatches an op: it records the cost, returns if the run is dry, and otherwise calls the
+// implementation for the device and dtype.
 #pragma once
 
 #include <cassert>
@@ -22,7 +23,8 @@ struct TypeList {};
 using FloatTypes = TypeList<float, Bf16, Fp16>;
 using Fp32Only = TypeList<float>;
 
-// `run` is called as run.template operator()<Device, T>() with T the C++ type of `dtype`. On paper it is not called.
+// `run` is called as run.template operator()<Device, T>(), where T is the C++ type of `dtype`. A dry run does not call
+// it.
 template <class... Ts, class Run>
 void run_op(ExecContext& ctx, std::string_view name, DType dtype, TypeList<Ts...>, const OpCost& cost, Run&& run) {
   ctx.record(name, dtype, cost);

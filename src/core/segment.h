@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flat space of trainable parameters. Gradients, masters, moments and averages share its indices.
+// The flat space of trainable parameters. Gradients, masters, moments and averages use the same indices.
 #pragma once
 
 #include <cstdint>
 
 namespace gradmill {
 
-// Each parameter starts at a multiple of this many elements.
+// Each parameter starts at a multiple of this number of elements.
 inline constexpr int64_t kSegmentPadding = 256;
 
 struct Segment {
   int64_t begin = 0;
-  int64_t size = 0;  // without padding
+  int64_t size = 0;  // without the padding
   int64_t rows = 0, cols = 0;
   int32_t group = 0;
 };

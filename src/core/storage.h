@@ -8,7 +8,7 @@
 
 namespace gradmill {
 
-// Alignment of every block and of every tensor inside one: a GPU's widest access, four cache lines here.
+// Alignment of every block and of every tensor in it: a GPU's widest access, and four cache lines on a CPU.
 inline constexpr size_t kAlignment = 256;
 
 inline size_t align_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }

@@ -9,9 +9,9 @@
 
 namespace gradmill {
 
-// The last dimension is contiguous; rows lie row_stride elements apart, so a column range of a packed
-// buffer (the q, k and v of a fused projection) is a view too. On paper `data` is null and only the shape
-// counts: ask defined(), never data, whether an optional tensor was given.
+// The last dimension is contiguous and rows are row_stride elements apart. So a range of columns in a packed buffer,
+// such as q, k or v of a fused projection, is also a view. During a dry run `data` is null and only the shape counts:
+// to see whether an optional tensor was given, ask defined(), not data.
 struct TensorView {
   void* data = nullptr;
   DType dtype = DType::fp32;
@@ -55,7 +55,7 @@ struct TensorView {
     view.data = offset(begin);
     return view;
   }
-  // One like it, so many elements further.
+  // The same view, moved on by this many elements.
   TensorView shifted(int64_t elements) const {
     TensorView view = *this;
     view.data = offset(elements);

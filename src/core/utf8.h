@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// UTF-8 (RFC 3629): overlong forms, surrogates and values over U+10FFFF are invalid.
+// UTF-8 (RFC 3629). Overlong forms, surrogates and values over U+10FFFF are invalid.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ struct CodePoint {
   size_t num_bytes;
 };
 
-// The code point at the start of `text`, or nothing where there is no valid one.
+// The code point at the start of `text`, or nothing if there is no valid one.
 std::optional<CodePoint> decode_utf8(std::string_view text);
 void append_utf8(std::string& text, char32_t code_point);
 

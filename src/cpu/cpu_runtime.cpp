@@ -34,7 +34,7 @@ double CpuRuntime::measure_copy_bandwidth() {
   constexpr int kCopies = 5;
   const Storage from(kBytes), to(kBytes);
   double fastest = std::numeric_limits<double>::infinity();
-  // The first copy finds pages that are not there yet; the fastest of the rest was disturbed least.
+  // The first copy faults in pages. Of the others, the fastest was disturbed least.
   for (int copy = 0; copy <= kCopies; ++copy) {
     const auto start = std::chrono::steady_clock::now();
     parallel_for(pool_, kBytes, kChunk, [&](int64_t begin, int64_t end) {

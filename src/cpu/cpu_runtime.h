@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU: everything has happened when a call returns.
+// The runtime for the CPU. Everything a call asks for is done when it returns.
 #pragma once
 
 #include <array>

@@ -11,7 +11,7 @@
 namespace gradmill::cpu {
 namespace {
 
-// oneDNN would start OpenMP threads of its own; the setting is per calling thread.
+// Keeps oneDNN from starting OpenMP threads of its own. The setting is per calling thread.
 void keep_single_threaded() {
   thread_local const bool done = [] {
     omp_set_num_threads(1);
@@ -26,16 +26,17 @@ struct TileGrid {
 
 int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
-// Even tiles of at most `limit`, in multiples of the kernel's 48 or 16.
+// Splits `size` into even tiles of at most `limit`, in multiples of the kernel's 48 or 16.
 int64_t even_tile(int64_t size, int64_t limit, int64_t multiple) {
   const int64_t parts = divide_up(size, limit);
   return std::min(size, divide_up(divide_up(size, parts), multiple) * multiple);
 }
 
-// Large enough that packing costs little, small enough that a few dozen threads find work: measured on 128..4096.
+// Tiles are large enough that packing costs little and small enough to occupy a few dozen threads. Measured on sizes
+// from 128 to 4096.
 TileGrid choose_grid(int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kTargetTiles = 16;
-  constexpr double kSmallestTile = 6e6;  // FLOPs: some 60 microseconds
+  constexpr double kSmallestTile = 6e6;  // FLOPs: about 60 microseconds
   int64_t limit_m = 256, limit_n = 384;
   TileGrid grid{};
   while (true) {

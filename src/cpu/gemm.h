@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products on the CPU: a grid of tiles that depends on the shape alone, each tile one single-threaded oneDNN
-// call. So the bits do not depend on the number of threads.
+// GEMM on the CPU: a grid of tiles that depends on the shape alone. Each tile is one single-threaded oneDNN call, so
+// the bits do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,7 @@
 
 namespace gradmill::cpu {
 
-// One single-threaded product, row-major: c (m, n) = op(a) (m, k) · op(b) (k, n) + beta · c. With beta 0, c is not
-// read.
+// One single-threaded GEMM, row-major: c (m, n) = op(a) (m, k) · op(b) (k, n) + beta · c. If beta is 0, c is not read.
 struct GemmTile {
   bool transpose_a = false, transpose_b = false;
   int64_t m = 0, n = 0, k = 0;
@@ -25,7 +24,7 @@ struct GemmTile {
 };
 void gemm_tile(const GemmTile& tile);
 
-// The same over all threads; `bias` (n), if not null, is added to every row.
+// The same GEMM on all threads. `bias` (n), if not null, is added to every row.
 void gemm(ThreadPool& pool, const GemmTile& product, const float* bias);
 
 }  // namespace gradmill::cpu

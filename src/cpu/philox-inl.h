@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/rng.h's Philox over consecutive blocks, with the same bits. Included once per Highway target, like simd-inl.h.
+// Vectorised Philox over consecutive blocks, with the same bits as core/rng.h. Included once per Highway target, like
+// simd-inl.h.
 #if defined(GRADMILL_CPU_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GRADMILL_CPU_PHILOX_INL_H_
 #undef GRADMILL_CPU_PHILOX_INL_H_
@@ -16,14 +17,14 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // words[4b + i] = philox(seed, {counter[0] + b, counter[1], counter[2], counter[3]})[i] for b in [0, blocks). Whole
-// vectors are written: `words` needs room for `blocks` rounded up to a multiple of kPhiloxBlocks.
+// vectors are written, so `words` must have space for `blocks` rounded up to a multiple of kPhiloxBlocks.
 inline constexpr int64_t kPhiloxBlocks = HWY_MAX_BYTES / sizeof(uint64_t);
 
 HWY_INLINE void philox_words(uint64_t seed, const RandomBlock& counter, int64_t blocks, uint32_t* words) {
   const hn::ScalableTag<uint64_t> d;
   const hn::Repartition<uint32_t, decltype(d)> d32;
-  // A 64-bit lane holds one block's word in its lower half. What gathers in the upper half never matters: the multiply
-  // reads lower halves only, and the last lines drop it.
+  // The lower half of each 64-bit lane holds one block's word. The contents of the upper half do not matter: the
+  // multiply reads lower halves only, and the last lines drop the upper ones.
   const auto multiply = [&](auto word, uint32_t by)
                             HWY_ATTR { return hn::MulEven(hn::BitCast(d32, word), hn::Set(d32, by)); };
   const auto pair = [&](auto low, auto high) HWY_ATTR {

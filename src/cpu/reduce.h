@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second half of a reduction over rows, and how row-wise ops are cut into tasks.
+// The second half of a reduction over rows, and the rule that splits row-wise ops into tasks.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace gradmill::cpu {
 
-// About 16 thousand elements a task: long against the cost of handing it out.
+// About 16 thousand elements per task, so that the work outweighs the cost of starting the task.
 inline int64_t rows_per_task(int64_t cols) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(cols, 1)); }
 
-// out (size) = sum of partials (count, size), in order, + beta * out.
+// out (size) = the sum of partials (count, size), in order, + beta * out.
 inline void add_partials(ThreadPool& pool, const float* partials, int64_t count, int64_t size, float* out, float beta) {
   parallel_for(pool, size, 256, [&](int64_t begin, int64_t end) {
     float sum[256] = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of floats over any element type, and the functions ops share. Included once per Highway target, inside
-// files that set HWY_TARGET_INCLUDE; all arithmetic is fp32, conversions round to nearest even.
+// Vectors of floats over any element type, and functions that ops share. Included once per Highway target, in files
+// that set HWY_TARGET_INCLUDE. All arithmetic is fp32; conversions round to nearest even.
 #if defined(GRADMILL_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GRADMILL_CPU_SIMD_INL_H_
 #undef GRADMILL_CPU_SIMD_INL_H_
@@ -43,10 +43,10 @@ HWY_INLINE void store(Floats value, Bf16* to) {
   const auto bits = hn::BitCast(d32, value);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1));
   const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(d32, 0x7fff))));
-  // Rounding could carry a NaN into infinity or zero: keep its top half and set the quiet bit.
+  // Rounding could turn a NaN into infinity or zero, so keep its top half and set the quiet bit.
   const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(d32, 0x40));
   const auto chosen = hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(value)), quiet, rounded);
-  // Values fit 16 bits, so the signed saturating demotion must see them as signed.
+  // Values fit 16 bits, but the signed saturating demotion must read them as signed.
   const hn::RebindToSigned<FloatTag> i32;
   const hn::Rebind<int16_t, FloatTag> i16;
   const auto sign_extended = hn::ShiftRight<16>(hn::ShiftLeft<16>(hn::BitCast(i32, chosen)));
@@ -70,7 +70,7 @@ HWY_INLINE void visit_float(DType dtype, Run&& run) {
   }
 }
 
-// The first `count` (< lanes) elements; the rest read as zero.
+// Loads the first `count` (< lanes) elements; the other lanes are zero.
 template <class T>
 HWY_INLINE Floats load_partial(const T* from, size_t count) {
   HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(float)] = {};
@@ -84,8 +84,9 @@ HWY_INLINE void store_partial(Floats value, T* to, size_t count) {
   std::memcpy(static_cast<void*>(to), buffer, count * sizeof(T));
 }
 
-// Walks [0, size) a vector at a time: body(i, load, store), where load(p) reads p[i..] and store(v, p) writes p[i..],
-// whole or, in the last call, partial. Reductions must multiply what they read by nothing: missing lanes are zero.
+// Processes [0, size) one vector at a time with body(i, load, store), where load(p) reads p[i..] and store(v, p) writes
+// p[i..]. The last call may be partial. Its missing lanes read as zero, so a reduction must be one to which zeros add
+// nothing.
 template <class Body>
 HWY_INLINE void for_each_vector(int64_t size, Body&& body) {
   const auto width = static_cast<int64_t>(lanes());
@@ -107,7 +108,7 @@ HWY_INLINE Floats zeros() { return hn::Zero(FloatTag()); }
 HWY_INLINE float sum_lanes(Floats value) { return hn::GetLane(hn::SumOfLanes(FloatTag(), value)); }
 HWY_INLINE float max_lanes(Floats value) { return hn::GetLane(hn::MaxOfLanes(FloatTag(), value)); }
 
-// For x up to 104, past which it is garbage; exp(NaN) is 0.
+// Valid for x up to 104; larger x give garbage. exp(NaN) is 0.
 HWY_INLINE Floats exp(Floats x) { return hn::Exp(FloatTag(), x); }
 // 1 / (1 + e^-x), for any x.
 HWY_INLINE Floats sigmoid(Floats x) {

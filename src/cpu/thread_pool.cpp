@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads poll for a short while before they sleep: a step is some hundred short ops in a row, and waking a sleeping
-// thread costs more than many of them.
+// Idle threads poll for a short while before they sleep: a step is some hundred short ops in a row, and waking a
+// sleeping thread costs more than many of them.
 #include "cpu/thread_pool.h"
 
 #include <cassert>
@@ -19,8 +19,8 @@ void pause_cpu() {
 #endif
 }
 
-// Polls before a waiting thread sleeps: some 5 microseconds of pauses, then, for about a millisecond, offers of the
-// core to whoever else wants it, who may be the thread we wait for.
+// Polls before a waiting thread sleeps: about 5 microseconds of pauses, then about a millisecond of yields, in which
+// the core may go to the thread we wait for.
 constexpr int kPauses = 200, kYields = 2000;
 
 void poll(int turn) {
@@ -85,7 +85,7 @@ void ThreadPool::worker_main() {
   }
 }
 
-// A worker that the system does not run right now is not waited for: only those that took part are.
+// Waits only for the workers that joined this job. A worker that the system has not scheduled yet does not delay it.
 void ThreadPool::run_erased(int64_t count, Call call, void* context) {
   if (count <= 1 || workers_.empty()) {
     for (int64_t index = 0; index < count; ++index) call(context, index);

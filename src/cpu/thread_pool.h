@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ThreadPool: a fixed team that runs numbered tasks. Results must not depend on its size: an op cuts its work into
-// tasks by shape alone, and each task writes its own output.
+// ThreadPool: a fixed team of threads that runs numbered tasks. Results must not depend on its size: an op splits its
+// work into tasks by shape alone, and each task writes its own output.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace gradmill::cpu {
 
 class ThreadPool {
  public:
-  // The calling thread is one of `num_threads`.
+  // `num_threads` includes the calling thread.
   explicit ThreadPool(int num_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -39,7 +39,7 @@ class ThreadPool {
   void worker_main();
 
   std::vector<std::thread> workers_;
-  int spins_;  // polls before a waiting thread sleeps; 0 when there are more threads than cores
+  int spins_;  // polls before a waiting thread sleeps; 0 if there are more threads than cores
 
   Call call_ = nullptr;
   void* context_ = nullptr;
@@ -48,11 +48,12 @@ class ThreadPool {
   std::atomic<bool> failed_{false};
   std::atomic<bool> stop_{false};
   alignas(64) std::atomic<int64_t> next_{0};
-  // Low bits: workers inside the current job. Then one bit: the job takes workers. Above: the job's number.
+  // Low bits: the number of workers in the current job. Next bit: whether the job accepts workers. High bits: the job's
+  // number.
   alignas(64) std::atomic<uint32_t> gate_{0};
 };
 
-// Cuts `size` items into tasks of at most `grain`; task(begin, end).
+// Splits `size` items into tasks of at most `grain` items and calls task(begin, end) for each.
 template <class Task>
 void parallel_for(ThreadPool& pool, int64_t size, int64_t grain, Task&& task) {
   const int64_t tasks = (size + grain - 1) / grain;

@@ -9,7 +9,7 @@ namespace gradmill::cuda {
 
 void check(cudaError_t status, const char* what, std::source_location where) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // so that the next check does not report this failure again
+  cudaGetLastError();  // clears the error, so that the next check does not report it again
   std::string_view file = where.file_name();
   if (const size_t slash = file.rfind("/src/"); slash != std::string_view::npos) file.remove_prefix(slash + 1);
   const bool memory = status == cudaErrorMemoryAllocation;

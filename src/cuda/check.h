@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA calls that failed become errors that say which call, where, and why.
+// Turns failed CUDA calls into errors that say which call failed, where, and why.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,7 +8,7 @@
 
 namespace gradmill::cuda {
 
-// Throws unless `status` is success. Out of memory is its own exit code.
+// Throws unless `status` is success. Running out of memory has its own exit code.
 void check(cudaError_t status, const char* what, std::source_location where = std::source_location::current());
 
 }  // namespace gradmill::cuda

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of a cluster (compute capability 9.0 and above): they run at the same time and write each other's shared
-// memory. On older GPUs these compile to nothing, and no kernel that calls them is launched.
+// Clusters of blocks (compute capability 9.0 and above). The blocks of a cluster run at the same time and can write
+// each other's shared memory. For older GPUs these functions compile to nothing, and no kernel that calls them is
+// launched.
 #pragma once
 
 #include <cstdint>
 
 namespace gradmill::cuda {
 
-// The cluster's barrier in two halves. What threads of its blocks did before they arrived is seen after the wait.
+// The cluster's barrier in two halves. Writes that threads of the cluster make before they arrive are visible after the
+// wait.
 __device__ inline void cluster_arrive() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 #endif
 }
-// Says only that the block has started, which store_to_block wants to know.
+// Signals only that the block has started, as store_to_block requires.
 __device__ inline void cluster_arrive_started() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -25,7 +27,7 @@ __device__ inline void cluster_wait() {
 #endif
 }
 
-// This block's number in its cluster.
+// The rank of this block in its cluster.
 __device__ inline int cluster_rank() {
   uint32_t rank = 0;
 #if __CUDA_ARCH__ >= 900
@@ -34,7 +36,7 @@ __device__ inline int cluster_rank() {
   return int(rank);
 }
 
-// *at = value in the shared memory of the cluster's block `rank`, which must have started and must not have ended.
+// *at = value in the shared memory of block `rank` of the cluster, which must be running.
 __device__ inline void store_to_block(float2* at, int rank, float2 value) {
 #if __CUDA_ARCH__ >= 900
   uint32_t address;

@@ -13,9 +13,10 @@ namespace {
 constexpr int kOldestCapability = 75;
 
 struct Target {
-  int capability = 0;    // 0: a word such as "native", about which nothing can be said
-  bool one_gpu = false;  // 90a: instructions that only this very generation has
-  bool compiles = true;  // a driver compiles it for whatever is newer; else it runs within its generation
+  int capability = 0;    // 0: a word such as "native", which names no capability
+  bool one_gpu = false;  // 90a: uses instructions of this generation only
+  bool compiles = true;  // PTX, which a driver compiles for newer GPUs; false: machine code, which runs within its
+                         // generation only
 };
 
 Target parse(std::string_view text) {

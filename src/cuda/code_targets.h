@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For which GPUs a binary has code.
+// The GPUs that a binary has code for.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace gradmill::cuda {
 
-// `targets` as CMake lists architectures: "75-real,90a-real,90-virtual".
+// `targets` is a CMake list of architectures: "75-real,90a-real,90-virtual".
 
-// "7.5, 9.0 and newer".
+// Returns, for example, "7.5, 9.0 and newer".
 std::string describe_targets(std::string_view targets);
-// Why code for `targets` does not run on a GPU of this compute capability, and what helps; empty: it does.
+// Why code for `targets` does not run on a GPU of this compute capability, and how to fix it. Empty if it does run.
 std::string why_no_code(std::string_view targets, int compute_capability);
 
 }  // namespace gradmill::cuda

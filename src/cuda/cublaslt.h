@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of cuBLASLt that we use, found at run time: the library is half a gigabyte, and a binary that needs it
-// to start would not start on a machine without a GPU.
+// The cuBLASLt functions that we use, loaded at run time: the library is half a gigabyte, and a binary linked to it
+// could not start on a machine without a GPU.
 #pragma once
 
 #include <cublasLt.h>
@@ -16,7 +16,7 @@ namespace gradmill::cuda {
 struct CublasLt {
   CublasLt();
 
-  // Why the functions below cannot be called; empty when they can.
+  // Why the functions below cannot be called; empty if they can.
   std::string error;
   // Throws unless `status` is success.
   void check(cublasStatus_t status, const char* what,
@@ -43,7 +43,7 @@ struct CublasLt {
   Library library_;
 };
 
-// The library's objects, freed by its own functions.
+// Owners of the library's objects, which call its functions to free them.
 using LtHandle = std::unique_ptr<cublasLtContext, cublasStatus_t (*)(cublasLtHandle_t)>;
 using LtMatmulDesc = std::unique_ptr<cublasLtMatmulDescOpaque_t, cublasStatus_t (*)(cublasLtMatmulDesc_t)>;
 using LtLayout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, cublasStatus_t (*)(cublasLtMatrixLayout_t)>;

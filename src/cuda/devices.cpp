@@ -10,7 +10,7 @@
 namespace gradmill::cuda {
 namespace {
 
-// 0 where the driver does not say.
+// Returns 0 if the driver does not know.
 double attribute(cudaDeviceAttr which, int index) {
   int value = 0;
   if (cudaDeviceGetAttribute(&value, which, index) != cudaSuccess) cudaGetLastError();
@@ -37,7 +37,7 @@ std::string cuda_version(int number) {
 std::vector<FoundGpu> found_gpus() {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess) {
-    cudaGetLastError();  // no driver is an answer, not an error to keep
+    cudaGetLastError();  // a missing driver is a valid result: clear the error
     return {};
   }
   std::vector<FoundGpu> gpus;
@@ -66,7 +66,7 @@ std::string why_no_gpu() {
   cudaRuntimeGetVersion(&runtime);
   const cudaError_t status = cudaGetDeviceCount(&count);
   cudaGetLastError();
-  if (driver == 0) return "there is no NVIDIA driver here";
+  if (driver == 0) return "this machine has no NVIDIA driver";
   if (status == cudaErrorInsufficientDriver) {
     return fmt::format("the driver is for CUDA {} and this binary for {}: install a newer driver", cuda_version(driver),
                        cuda_version(runtime));

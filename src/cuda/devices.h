@@ -11,16 +11,16 @@ namespace gradmill::cuda {
 
 struct FoundGpu {
   DeviceSpec spec;
-  std::string unusable;  // why this binary cannot run on it; empty: it can
+  std::string unusable;  // why this binary cannot run on it; empty if it can
 };
 
-// All that the driver shows. None without a driver, or in a build without CUDA.
+// All GPUs that the driver shows. Empty without a driver, or in a build without CUDA.
 std::vector<FoundGpu> found_gpus();
-// Those of them that this binary can run on.
+// The found GPUs that this binary can run on.
 std::vector<DeviceSpec> present_devices();
-// Why there are none of those; empty: there are.
+// Why present_devices() is empty; empty if it is not.
 std::string why_no_gpu();
-// As CUDA counts: 13010 is "13.1", and 0 nothing. For builds with CUDA.
+// Formats CUDA's version numbers: 13010 is "13.1", and 0 is empty. For builds with CUDA.
 std::string cuda_version(int number);
 
 }  // namespace gradmill::cuda

@@ -14,7 +14,7 @@ Engine::~Engine() = default;
 size_t Engine::library_bytes() const { return gemm_->workspace_bytes(); }
 
 void poison_device(std::byte* begin, size_t bytes) {
-  // Ops on other streams may still use what this memory was before.
+  // Ops on other streams may still use the previous contents of this memory.
   check(cudaDeviceSynchronize(), "poisoning memory");
   check(cudaMemset(begin, 0xff, bytes), "poisoning memory");
   check(cudaDeviceSynchronize(), "poisoning memory");

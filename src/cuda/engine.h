@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engine: one GPU as one session uses it: its stream, and the libraries on it with their plans.
+// Engine: one GPU as one session uses it: its stream and its libraries with their plans.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,12 @@ class Engine : public GpuStream {
   explicit Engine(const EngineOptions& options);
   ~Engine();
 
-  // Matrix products through cuBLASLt.
+  // GEMM through cuBLASLt.
   Gemm& gemm() { return *gemm_; }
-  // Attention through cuDNN; it says itself when the library is not here.
+  // Attention through cuDNN. It reports by itself if the library is missing.
   Sdpa& sdpa() { return *sdpa_; }
 
-  // Device memory that libraries hold beside the slab.
+  // Device memory that the libraries hold outside the slab.
   size_t library_bytes() const;
 
  private:
@@ -32,10 +32,10 @@ class Engine : public GpuStream {
 
 inline cudaStream_t stream_of(const ExecContext& ctx) { return ctx.cuda->stream(); }
 
-// For arenas in device memory.
+// A poison function for arenas in device memory.
 void poison_device(std::byte* begin, size_t bytes);
 
-// Waits after every op, so that an error is reported by the op that made it.
+// Waits after every op, so that an error is attributed to the op that caused it.
 class SynchroniseEachOp : public OpObserver {
  public:
   explicit SynchroniseEachOp(const Engine& engine) : engine_(engine) {}

@@ -12,11 +12,12 @@ void CUDART_CB pause(void*) { std::this_thread::sleep_for(std::chrono::milliseco
 }  // namespace
 
 void EventProfiler::before(std::string_view op) {
-  // A GPU that has caught up would count the wait for the launch as the op's: it pauses until the host is ahead again.
+  // If the GPU has caught up, the time until the next launch would count towards the op. So let the GPU pause until the
+  // host is ahead again.
   if (cudaStreamQuery(engine_.stream()) == cudaSuccess) {
     check(cudaLaunchHostFunc(engine_.stream(), pause, nullptr), "timing an op");
   } else {
-    cudaGetLastError();  // "not ready" is an answer: the next launch must not report it
+    cudaGetLastError();  // "not ready" is a valid result: clear it, or the next launch would report it
   }
   spans_.push_back({std::string(op), make_event(true), make_event(true)});
   check(cudaEventRecord(spans_.back().begin.get(), engine_.stream()), "timing an op");

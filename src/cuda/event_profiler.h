@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times ops on the GPU's own clock: an event before and after each, and pauses between ops where the host is too slow
-// to keep the GPU busy. So ops take as long as they do, but steps longer.
+// Times ops on the GPU's clock, with one event before and one after each. Inserts pauses where the host is too slow to
+// keep the GPU busy. So the times of ops are right, but a profiled step takes longer.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace gradmill::cuda {
 class EventProfiler : public OpObserver {
  public:
   EventProfiler(const Engine& engine, Ledger& ledger) : engine_(engine), ledger_(ledger) {}
-  // Waits for the ops, and adds their times to the ledger.
+  // Waits for the ops and adds their times to the ledger.
   ~EventProfiler() override;
   void before(std::string_view op) override;
   void after(std::string_view op) override;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt gives the same bits in every run for the same algorithm, GPU and workspace, whatever the algorithm: sums
-// along a split k go in a fixed order. So a deterministic product only has to be planned without a clock: it takes the
-// library's favourite, and neither times nor looks at what was timed before.
+// With a fixed algorithm, GPU and workspace, cuBLASLt gives the same bits in every run, since it adds up the parts of a
+// split k in a fixed order. A deterministic GEMM therefore only needs a plan that does not depend on timing: it takes
+// the library's first suggestion, measures nothing and ignores the tuning cache.
 #include "cuda/gemm.h"
 
 #include <bit>
@@ -17,12 +17,12 @@
 namespace gradmill::cuda {
 namespace {
 
-// The favourite is seldom far off; what beats it is nearly always among the first dozen.
+// The first suggestion is rarely far off. An algorithm that beats it is nearly always among the first dozen.
 constexpr int kCandidates = 24;
 
 static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(TuningCache::Value));
 
-// Nothing runs without products: who lacks the library is told before a run has begun.
+// No run is possible without cuBLASLt. A user who lacks it is told before the run begins.
 LtHandle make_handle(const CublasLt& library) {
   if (!library.error.empty()) {
     throw Error(ExitCode::failure, "matrix products on the GPU need cuBLASLt: " + library.error,
@@ -33,7 +33,7 @@ LtHandle make_handle(const CublasLt& library) {
   return {handle, library.destroy};
 }
 
-// An algorithm that was fastest on one GPU, driver or library need not even run on another.
+// Identifies GPU, driver and library: an algorithm that was fastest with one of them may not even run with another.
 std::string machine_of(const EngineOptions& options, const CublasLt& library) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, options.index), "reading the properties of the GPU");
@@ -77,7 +77,7 @@ struct Gemm::Impl {
   DeviceMemory workspace;
   TuningCache cache;
   std::unordered_map<GemmProblem, Planned, GemmProblemHash> plans;
-  std::unordered_map<GemmProblem, bool, GemmProblemHash> preferred;  // of those with an epilogue
+  std::unordered_map<GemmProblem, bool, GemmProblemHash> preferred;  // answers for problems with an epilogue
 };
 
 const Gemm::Impl::Planned& Gemm::Impl::planned(const GemmCall& call) {
@@ -113,12 +113,12 @@ cublasLtMatmulAlgo_t Gemm::Impl::tune(const GemmPlan& plan, const GemmProblem& p
     return algo;
   } catch (const Error& error) {
     if (error.code() != ExitCode::out_of_memory) throw;
-    gpu.note_once("some matrix products are not tuned: no memory is left to time them");
+    gpu.note_once("some matrix products are not tuned: there is not enough memory to time them");
     return algos.front();
   }
 }
 
-// Where it is faster the plan is kept, and its algorithm in the cache, which has zeros for what is better done apart.
+// If the fused call is faster, keeps its plan and stores its algorithm in the cache. Otherwise the cache gets zeros.
 bool Gemm::Impl::decide(const GemmProblem& problem, const GemmCall& call, const std::function<void()>& apart,
                         const std::function<void()>& after) {
   Planned fresh{GemmPlan(library, problem, call)};
@@ -150,7 +150,7 @@ bool Gemm::Impl::decide(const GemmProblem& problem, const GemmCall& call, const 
 
 Gemm::Gemm(GpuStream& gpu) : impl_(std::make_unique<Impl>(gpu)) {}
 
-// Without a word if it cannot be written: those who listen to notes may be gone.
+// A cache that cannot be written is ignored here: the receiver of notes may already be destroyed.
 Gemm::~Gemm() { impl_->cache.save(); }
 
 void Gemm::run(const GemmCall& call) {
@@ -163,7 +163,7 @@ void Gemm::run(const GemmCall& call) {
 bool Gemm::prefers(const GemmCall& call, const std::function<void()>& apart, const std::function<void()>& after) {
   assert(call.epilogue != GemmEpilogue::none && call.beta == 0);
   assert(call.aux.shape == call.c.shape && call.aux.dtype == call.c.dtype && call.c.dtype != DType::fp32);
-  constexpr int64_t kStep = 8;  // elements that the library wants to divide aux's rows
+  constexpr int64_t kStep = 8;  // the rows of aux must be a multiple of this
   const GemmProblem problem = problem_of(call, impl_->gpu.compute_capability());
   const bool can = impl_->gpu.options().autotune && !problem.deterministic && problem.stride_aux % kStep == 0 &&
                    problem.alignment[4] >= 16;
@@ -175,7 +175,7 @@ bool Gemm::prefers(const GemmCall& call, const std::function<void()>& apart, con
     better = impl_->decide(problem, call, apart, after);
   } catch (const Error& error) {
     if (error.code() != ExitCode::out_of_memory) throw;
-    impl_->gpu.note_once("some matrix products are not tuned: no memory is left to time them");
+    impl_->gpu.note_once("some matrix products are not tuned: there is not enough memory to time them");
   }
   return impl_->preferred.emplace(problem, better).first->second;
 }

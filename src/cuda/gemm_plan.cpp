@@ -18,7 +18,7 @@ cudaDataType_t data_type(DType dtype) {
   }
 }
 
-// Row-major (rows, cols) is column-major (cols, rows).
+// A row-major (rows, cols) matrix is a column-major (cols, rows) matrix.
 LtLayout make_layout(const CublasLt& library, DType dtype, int64_t rows, int64_t cols, int64_t stride, int64_t count,
                      int64_t step) {
   cublasLtMatrixLayout_t raw = nullptr;
@@ -94,11 +94,12 @@ LtPreference GemmPlan::preference(const LtContext& lt) const {
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32_t{b});
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32_t{a});
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t{c});
-  // The result is stored with the bias's loads, and beside aux: all must allow the width.
+  // The epilogue stores the result together with loads of bias and accesses to aux, so all of them must allow the
+  // width.
   uint32_t stored = c;
   for (uint32_t with : {uint32_t{bias}, uint32_t{aux}}) stored = with ? std::min(stored, with) : stored;
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, stored);
-  // A product split along k may be rounded more than once on its way to a narrow result; ours promises one rounding.
+  // A GEMM split along k may round more than once on the way to a narrow result. Our contract is one rounding.
   const uint32_t schemes =
       problem_.result == DType::fp32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
@@ -111,7 +112,7 @@ std::vector<cublasLtMatmulAlgo_t> GemmPlan::suggest(const LtContext& lt, int cou
   const cublasStatus_t status =
       lt.library.heuristic(lt.handle, operation_.get(), first_.get(), second_.get(), result_.get(), result_.get(),
                            preference(lt).get(), count, results.data(), &found);
-  // What libraries of other versions make of an epilogue that they lack is not worth an error: there is another way.
+  // A library of another version may not know this epilogue. That is not an error, because the caller has another way.
   const bool optional = problem_.epilogue != GemmEpilogue::none;
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || (optional && status != CUBLAS_STATUS_SUCCESS)) return {};
   lt.library.check(status, "choosing an algorithm");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GemmPlan: one problem as cuBLASLt wants it described, and the algorithms for it.
+// GemmPlan: one problem as cuBLASLt descriptors, and the algorithms for it.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace gradmill::cuda {
 
-// What every call of the library takes.
+// Arguments that every call of the library takes.
 struct LtContext {
   const CublasLt& library;
   cublasLtHandle_t handle;
@@ -20,12 +20,13 @@ struct LtContext {
 
 class GemmPlan {
  public:
-  // `call` is one of those to come: the library looks at the alignment of the pointers to bias and aux.
+  // `call` is an example of the calls to come: the library checks the alignment of the pointers to bias and aux.
   GemmPlan(const CublasLt& library, const GemmProblem& problem, const GemmCall& call);
 
-  // Up to `count` algorithms that fit into the workspace, the library's favourite first. Empty: it cannot do it.
+  // Up to `count` algorithms that fit into the workspace, best guess first. Empty if the library cannot solve the
+  // problem.
   std::vector<cublasLtMatmulAlgo_t> suggest(const LtContext& lt, int count) const;
-  // Whether an algorithm from somewhere else can do it here.
+  // Whether an algorithm from the tuning cache can solve this problem.
   bool accepts(const LtContext& lt, const cublasLtMatmulAlgo_t& algo) const;
   cublasStatus_t run(const LtContext& lt, const GemmCall& call, const cublasLtMatmulAlgo_t& algo) const;
 
@@ -34,8 +35,8 @@ class GemmPlan {
 
   GemmProblem problem_;
   LtMatmulDesc operation_;
-  // Row-major matrices are the transposes of column-major ones: the library computes cᵀ = op(b)ᵀ · op(a)ᵀ, so its first
-  // operand is our b.
+  // A row-major matrix is the transpose of a column-major one, so the library computes cᵀ = op(b)ᵀ · op(a)ᵀ and its
+  // first operand is our b.
   LtLayout first_, second_, result_;
 };
 

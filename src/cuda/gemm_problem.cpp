@@ -9,7 +9,7 @@
 namespace gradmill::cuda {
 namespace {
 
-// Of a tensor, and of those of its batch, each `step` elements further.
+// The alignment of a tensor and of the others in its batch, which are `step` elements apart.
 uint16_t alignment_of(const TensorView& view, int64_t step = 0) {
   if (!view.defined()) return 0;
   const auto address = reinterpret_cast<uintptr_t>(view.data) | static_cast<uintptr_t>(step) * size_of(view.dtype);

@@ -13,12 +13,12 @@ namespace {
 
 constexpr auto kBudget = std::chrono::milliseconds(150);
 constexpr int kRounds = 10;
-// One cold measurement this far behind the best is not caught up by the others.
+// An algorithm that is this much slower than the best in one cold measurement is dropped.
 constexpr float kHopeless = 1.15f;
-// The library's favourites are right for a GPU at its power limit, where training runs and a trial of milliseconds does
-// not: what is faster by less than this in a trial is seldom faster then.
+// The library's first suggestion is right for a GPU at its power limit. Training reaches that limit; a trial of
+// milliseconds does not. An algorithm that wins a trial by less than this seldom wins in training.
 constexpr float kFavourite = 0.96f;
-// Less is noise.
+// A smaller difference is noise.
 constexpr float kClearlyFaster = 0.99f;
 
 class Stopwatch {
@@ -29,8 +29,8 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// The call with a copy of c, where trials would change what the real call reads. Operands are only read: real
-// data, since products of zeros draw less power and run faster.
+// The call, with a copy of c if trials would change what the real call reads. The operands are the real ones, because
+// products of zeros draw less power and run faster.
 class TrialCall {
  public:
   TrialCall(const GemmCall& call, cudaStream_t stream) : call_(call) {
@@ -49,8 +49,8 @@ class TrialCall {
   DeviceMemory copy_;
 };
 
-// Overwrites the L2 cache between trials, since in a step other ops run between two calls of one product. It also keeps
-// the GPU busy while the host enqueues the trial, so that launches are not part of what is timed.
+// Overwrites the L2 cache between trials, because in a step other ops run between two calls of one GEMM. This also
+// keeps the GPU busy while the host enqueues the trial, so that launch time is not measured.
 class CacheFlush {
  public:
   explicit CacheFlush(cudaStream_t stream) : stream_(stream) {
@@ -71,7 +71,7 @@ class CacheFlush {
 
 class Clock {
  public:
-  // Enqueues what is timed; read() after the stream has been waited for.
+  // Enqueues the work to time. Call read() after waiting for the stream.
   template <class Enqueue>
   void time(cudaStream_t stream, const Enqueue& enqueue) {
     check(cudaEventRecord(begin_.get(), stream), "timing a matrix product");
@@ -104,7 +104,7 @@ struct Candidate {
   float median() const { return clock.median(); }
 };
 
-// Runs every algorithm once, which loads its kernel, and keeps those that work.
+// Runs every algorithm once, to load its kernel, and keeps those that work.
 std::vector<Candidate> warm_up(const LtContext& lt, const GemmPlan& plan, const GemmCall& call,
                                std::span<const cublasLtMatmulAlgo_t> algos, const Stopwatch& watch) {
   std::vector<Candidate> candidates;
@@ -120,7 +120,7 @@ std::vector<Candidate> warm_up(const LtContext& lt, const GemmPlan& plan, const 
   return candidates;
 }
 
-// One measurement of each, one after the other, so that a change of clocks meets them all.
+// Measures each candidate once, in turn, so that a change of clocks affects all of them.
 void time_each(const LtContext& lt, const GemmPlan& plan, const GemmCall& call, const CacheFlush& flush,
                std::vector<Candidate>& candidates) {
   for (Candidate& candidate : candidates) {
@@ -148,7 +148,7 @@ cublasLtMatmulAlgo_t fastest(const LtContext& lt, const GemmPlan& plan, const Ge
   const CacheFlush flush(lt.stream);
   const Stopwatch watch;
   std::vector<Candidate> candidates = warm_up(lt, plan, trial.get(), algos, watch);
-  if (candidates.empty()) return algos.front();  // which then says what is wrong
+  if (candidates.empty()) return algos.front();  // run() then reports the error
   for (int round = 0; round < kRounds && candidates.size() > 1; ++round) {
     if (round > 1 && watch.past(kBudget)) break;
     time_each(lt, plan, trial.get(), flush, candidates);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the algorithms that the library suggests for one problem, on the call's own operands.
+// Times the algorithms that cuBLASLt suggests for one problem, with the operands of the call.
 #pragma once
 
 #include <functional>
@@ -8,14 +8,14 @@
 
 namespace gradmill::cuda {
 
-// The fastest of `algos`, the library's favourite first; the favourite stays unless another is clearly faster. Takes
-// about 0.15 s, waits for the stream, and leaves c as it was where the call will read it, with a product in it
-// elsewhere. Throws Error (out_of_memory) where c must be copied and does not fit.
+// Returns the fastest of `algos`. The library's first suggestion comes first and wins unless another is clearly faster.
+// Takes about 0.15 s and waits for the stream. Leaves c unchanged if the call will read it; otherwise c contains a
+// result afterwards. Throws Error (out_of_memory) if c must be copied and the copy does not fit.
 cublasLtMatmulAlgo_t fastest(const LtContext& lt, const GemmPlan& plan, const GemmCall& call,
                              std::span<const cublasLtMatmulAlgo_t> algos);
 
-// Whether `one` takes clearly less time than `other`, both enqueued on `stream`, from a cold cache. Runs each about ten
-// times and waits for them.
+// Whether `one` takes clearly less time than `other`. Both enqueue on `stream` and are timed with a cold cache. Runs
+// each about ten times and waits for them.
 bool clearly_faster(cudaStream_t stream, const std::function<void()>& one, const std::function<void()>& other);
 
 }  // namespace gradmill::cuda

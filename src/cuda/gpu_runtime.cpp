@@ -64,7 +64,7 @@ class GpuRuntime : public Runtime {
 
   void run(int key, const std::function<void()>& ops) override {
     Captured& captured = captured_[key];
-    // The first run makes plans, loads modules and may time algorithms: none of it can be captured.
+    // The first run makes plans, loads modules and may time algorithms. None of this can be captured.
     if (!capture_ || captured.runs++ == 0) return ops();
     if (!captured.graph.ready()) {
       const std::string failure = captured.graph.capture(engine_.stream(), ops);
@@ -73,7 +73,7 @@ class GpuRuntime : public Runtime {
         capture_ = false;
         return ops();
       }
-      // Its products have been timed by now. A run that is killed later need not time it again.
+      // All GEMMs of this key have been timed by now. Saving here keeps the results even if the run is killed later.
       engine_.gemm().save_tuning();
     }
     captured.graph.launch(engine_.stream());
@@ -129,7 +129,7 @@ class GpuRuntime : public Runtime {
 
  private:
   static constexpr size_t kScalarBytes = 16 * 1024, kFirstBatchBytes = 64 * 1024, kBatchSlots = 8;
-  static constexpr size_t kCopyBytes = size_t{1} << 30;  // far beyond any cache
+  static constexpr size_t kCopyBytes = size_t{1} << 30;  // far larger than any cache
   struct Captured {
     int runs = 0;
     StepGraph graph;
@@ -158,7 +158,7 @@ std::unique_ptr<Runtime> make_runtime(const RuntimeOptions& options) {
     return gpu.index == options.device.index && gpu.name == options.device.name;
   });
   if (!is_here) {
-    throw usage_error(fmt::format("there is no {} here to run on: {}", options.device.title,
+    throw usage_error(fmt::format("this machine has no {} to run on: {}", options.device.title,
                                   present.empty() ? why_no_gpu() : "the GPU is a " + present.front().title),
                       "use machine.device=auto, or plan for the GPU with 'gradmill plan'");
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A build without CUDA runs on no GPU.
+// For builds without CUDA: no session can run on a GPU.
 #include "core/error.h"
 #include "cuda/gpu_runtime.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GpuStream: the stream of one GPU as one session uses it, what the GPU is, and what there is to say of it.
+// GpuStream: the CUDA stream of one GPU as one session uses it, the properties of the GPU, and notes to the user.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 namespace gradmill::cuda {
 
 struct EngineOptions {
-  int index = 0;  // of the GPU among those the driver shows
-  // Kernels are chosen as for a GPU of this kind, which must be able to run on the one that is here: so tests reach
-  // what others run. 0: as for the one that is here.
+  int index = 0;  // index among the GPUs that the driver shows
+  // Compute capability to choose kernels for. The GPU present must be able to run them. Tests use this to cover kernels
+  // that other GPUs would choose. 0: that of the GPU present.
   int chosen_for = 0;
-  bool autotune = false;     // time GEMM algorithms instead of taking the library's first guess
-  std::string tuning_cache;  // file that keeps what was timed; empty: nothing is kept
-  std::function<void(const std::string&)> note = [](const std::string&) {};  // a line for people
+  bool autotune = false;     // time GEMM algorithms instead of taking cuBLASLt's first suggestion
+  std::string tuning_cache;  // file that stores timing results; empty: they are not stored
+  std::function<void(const std::string&)> note = [](const std::string&) {};  // shows one line to the user
 };
 
 class GpuStream {
@@ -28,10 +28,10 @@ class GpuStream {
   cudaStream_t stream() const { return stream_.get(); }
   int compute_capability() const { return compute_capability_; }
   int num_units() const { return num_units_; }  // multiprocessors
-  // Waits for everything on the stream; reports what went wrong there.
+  // Waits for everything on the stream, and reports errors that occurred there.
   void synchronise() const;
 
-  // Tells the user once, however often it happens.
+  // Shows a note to the user; only once if called repeatedly with the same text.
   void note_once(const std::string& text);
 
  private:

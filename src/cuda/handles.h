@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events and memory that free themselves.
+// Owners of streams, events and memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,7 +25,7 @@ struct EventDeleter {
 using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, EventDeleter>;
 Event make_event(bool timing = false);
 
-// Device memory. Throws Error (out_of_memory) naming the size and what is free.
+// Device memory. Throws Error (out_of_memory) with the requested and the free size.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -40,7 +40,7 @@ class DeviceMemory {
   size_t size_ = 0;
 };
 
-// Page-locked host memory: copies to and from it do not stop the host, and kernels can reach it.
+// Page-locked host memory: copies to and from it do not block the host, and kernels can access it.
 class PinnedMemory {
  public:
   PinnedMemory() = default;

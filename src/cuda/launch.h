@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way to launch a kernel: always checked, with the caller's line in the error.
+// The only way to launch a kernel. Every launch is checked, and errors name the caller's line.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,15 +15,15 @@ struct LaunchConfig {
   cudaStream_t stream;
   size_t shared_bytes;
   std::source_location where;
-  unsigned cluster = 1;  // neighbouring blocks that run together: more than one from compute capability 9.0 on
+  unsigned cluster = 1;  // number of blocks per cluster; more than one requires compute capability 9.0
 
   LaunchConfig(dim3 grid_dim, dim3 block_dim, cudaStream_t on, size_t dynamic_shared = 0,
                std::source_location at = std::source_location::current())
       : grid(grid_dim), block(block_dim), stream(on), shared_bytes(dynamic_shared), where(at) {}
 };
 
-// Blocks may use 48 KiB of shared memory unasked, and what a kernel declares itself is part of that: whatever is asked
-// for at launch is granted first.
+// A block may use up to 48 KiB of shared memory by default, including what the kernel declares statically. Dynamic
+// shared memory is therefore always requested explicitly before the launch.
 template <class... Params>
 void allow_shared(void (*kernel)(Params...), size_t bytes,
                   std::source_location where = std::source_location::current()) {

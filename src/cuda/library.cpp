@@ -6,7 +6,8 @@
 namespace gradmill::cuda {
 namespace {
 
-// A file that is there but cannot be loaded (another library missing, wrong machine) tells more than "no such file".
+// If a file exists but cannot be loaded (a missing dependency, the wrong architecture), its error says more than "no
+// such file".
 bool is_absent(const std::string& reason) { return reason.find("No such file") != std::string::npos; }
 
 }  // namespace
@@ -16,7 +17,7 @@ Library Library::open(std::initializer_list<const char*> names) {
   std::string wanted, broken;
   for (const char* name : names) {
     wanted += (wanted.empty() ? "" : ", ") + std::string(name);
-    // The loader itself replaces $ORIGIN by the folder of the executable.
+    // The loader replaces $ORIGIN with the folder of the executable.
     for (const char* folder : {"$ORIGIN/", "$ORIGIN/lib/", ""}) {
       library.handle_ = dlopen((folder + std::string(name)).c_str(), RTLD_NOW | RTLD_LOCAL);
       if (library.handle_) return library;

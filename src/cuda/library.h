@@ -7,17 +7,17 @@
 
 namespace gradmill::cuda {
 
-// Stays open until the process ends: plans and handles of such a library may outlive anything of ours.
+// The library stays open until the process ends, because its plans and handles may outlive our objects.
 class Library {
  public:
-  // Opens the first that is found, in the order given: each next to the executable, in lib/ beside it, then where the
-  // system looks (LD_LIBRARY_PATH, the linker's cache). Not finding any is an answer, not an error.
+  // Opens the first of `names` that is found. Searches the folder of the executable, its subfolder lib/, then the
+  // system's paths (LD_LIBRARY_PATH, the linker's cache). Finding none is not an error.
   static Library open(std::initializer_list<const char*> names);
 
   bool is_open() const { return handle_ != nullptr; }
-  // Why it is not open, for people; empty when it is.
+  // Why the library is not open, for messages; empty if it is open.
   const std::string& error() const { return error_; }
-  void* handle() const { return handle_; }  // as dlopen gave it
+  void* handle() const { return handle_; }  // from dlopen
   // Null if the library has no such symbol or is not open.
   void* symbol(const char* name) const;
   template <class Function>

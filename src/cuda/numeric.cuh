@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types as kernels see them, and vectors of them that move 16 bytes at a time.
+// Element types in kernels, and vectors of elements that one access of 16 bytes moves.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -26,7 +26,7 @@ template <>
 struct NativeOf<Fp16> {
   using type = __half;
 };
-// The CUDA type with the bits of T.
+// The CUDA type with the same bits as T.
 template <class T>
 using Native = typename NativeOf<T>::type;
 
@@ -54,7 +54,7 @@ __device__ inline __half from_float<__half>(float value) {
   return __float2half_rn(value);
 }
 
-// kSize neighbouring elements. Aligned to their size, up to 16 bytes, so that one instruction moves them.
+// kSize neighbouring elements, aligned to their size (up to 16 bytes), so that one instruction moves them.
 template <class N, int kCount = 16 / sizeof(N)>
 struct alignas(sizeof(N) * kCount > 16 ? 16 : sizeof(N) * kCount) Pack {
   static constexpr int kSize = kCount;
@@ -62,7 +62,7 @@ struct alignas(sizeof(N) * kCount > 16 ? 16 : sizeof(N) * kCount) Pack {
 
   __device__ static Pack load(const N* from) { return *reinterpret_cast<const Pack*>(from); }
   __device__ void store(N* to) const {
-    if constexpr (sizeof(N) == 2 && kCount == 4) {  // the compiler takes a plain store of these apart
+    if constexpr (sizeof(N) == 2 && kCount == 4) {  // the compiler splits a plain store of these
       const int2 bits = *reinterpret_cast<const int2*>(this);
       asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(bits.x), "r"(bits.y) : "memory");
     } else {
@@ -73,7 +73,7 @@ struct alignas(sizeof(N) * kCount > 16 ? 16 : sizeof(N) * kCount) Pack {
   __device__ void set(int i, float value) { values[i] = from_float<N>(value); }
 };
 
-// Whether rows of a view can be read in packs of kPack elements.
+// Whether the rows of a view can be read in packs of kPack elements.
 template <class T, int kPack = 16 / sizeof(T)>
 bool rows_are_aligned(const TensorView& view) {
   return view.cols() % kPack == 0 && view.row_stride % kPack == 0 &&

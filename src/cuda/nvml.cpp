@@ -10,15 +10,15 @@
 namespace gradmill::cuda {
 namespace {
 
-// The few types and values of nvml.h that we use; they are part of the driver's stable interface.
+// The few types and values of nvml.h that we use. They are part of the driver's stable interface.
 using Status = int;
 constexpr Status kSuccess = 0;
 using DeviceHandle = struct nvmlDevice_st*;
 struct Utilisation {
-  unsigned gpu, memory;  // percent
+  unsigned gpu, memory;  // in percent
 };
 struct MemoryInfo {
-  unsigned long long total, free, used;  // bytes
+  unsigned long long total, free, used;  // in bytes
 };
 constexpr int kSensorGpu = 0, kClockSm = 1, kClockMemory = 2;
 
@@ -48,13 +48,13 @@ struct Nvml::Impl {
     if (started && shutdown) shutdown();
   }
 
-  // Null if this driver does not have it: calls then answer nothing.
+  // A function of the library. Null if this driver does not have it; calls then return nothing.
   template <class Signature>
   Signature* function(const char* name) const {
     return library.function<Signature>(name);
   }
 
-  // The number that `query(args..., &number)` gives, times `unit`.
+  // The number that `query(args..., &number)` returns, times `unit`.
   template <class Query, class... Args>
   static std::optional<double> number(double unit, Query query, Args... args) {
     unsigned value = 0;
@@ -69,7 +69,7 @@ Nvml& Nvml::operator=(Nvml&&) noexcept = default;
 Nvml::~Nvml() = default;
 
 std::optional<Nvml> Nvml::open(int index) {
-  // CUDA_VISIBLE_DEVICES renumbers CUDA's GPUs but not NVML's: only the address on the bus names the same one.
+  // CUDA_VISIBLE_DEVICES renumbers CUDA's GPUs but not NVML's, so the GPU is identified by its bus address.
   std::array<char, 32> bus_id{};
   if (cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), index) != cudaSuccess) {
     cudaGetLastError();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver's management library (NVML) knows about a GPU while it works: load, power, heat, clocks.
+// Readings of a GPU at work from the driver's management library (NVML): load, power, temperature, clocks.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +9,27 @@
 
 namespace gradmill::cuda {
 
-// Not every GPU reports everything.
+// Fields are empty if the GPU does not report them.
 struct GpuSample {
-  std::optional<double> utilisation;  // 0 to 1: the part of the last moments in which a kernel ran
+  std::optional<double> utilisation;  // 0 to 1: the fraction of the last sample period in which a kernel ran
   std::optional<double> power_watts, power_limit_watts;
   std::optional<double> temperature_celsius;
-  std::optional<uint64_t> memory_used_bytes;  // by all processes
+  std::optional<uint64_t> memory_used_bytes;  // used by all processes
   std::optional<double> sm_clock_mhz, memory_clock_mhz;
 };
 
 class Nvml {
  public:
-  // `index` as CUDA counts the GPUs. Nothing without the library (containers may lack it), without the GPU, or in a
-  // build without CUDA.
+  // `index` is CUDA's number of the GPU. Returns nothing without the library (containers may lack it), without the GPU,
+  // or in a build without CUDA.
   static std::optional<Nvml> open(int index);
   Nvml(Nvml&&) noexcept;
   Nvml& operator=(Nvml&&) noexcept;
   ~Nvml();
 
-  // Takes well under a millisecond and disturbs nothing on the GPU. Nothing if it answers no question any more.
+  // Takes well under a millisecond and does not disturb the GPU. Returns nothing once the library no longer responds.
   std::optional<GpuSample> sample();
-  // "580.82.07"; empty if it does not say.
+  // For example "580.82.07"; empty if unknown.
   std::string driver_version();
 
  private:

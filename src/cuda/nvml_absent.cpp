@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A build without CUDA asks no GPU.
+// For builds without CUDA: there are no readings.
 #include "cuda/nvml.h"
 
 namespace gradmill::cuda {

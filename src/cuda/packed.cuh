@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed: neighbouring elements that stay in 32-bit words until they are used. Pack of numeric.cuh holds elements,
-// which the compiler may spread over a register each; kernels that keep many of them alive want this one.
+// Packed: neighbouring elements kept in 32-bit words until they are used. The elements of Pack in numeric.cuh may each
+// occupy a register; kernels that keep many of them alive use Packed instead.
 #pragma once
 
 #include <type_traits>
@@ -18,11 +18,11 @@ struct Packed {
   __device__ static Packed load(const N* from) {
     return gather([&](int i) { return reinterpret_cast<const uint4*>(from)[i]; });
   }
-  // For data that nothing reads again soon.
+  // For data that is not read again soon.
   __device__ static Packed load_streaming(const N* from) {
     return gather([&](int i) { return __ldcs(reinterpret_cast<const uint4*>(from) + i); });
   }
-  // Zeros unless wanted, without a branch.
+  // Loads if `wanted`, and returns zeros otherwise, without a branch.
   __device__ static Packed load_if(bool wanted, const N* from) {
     return gather([&](int i) {
       uint4 bits = {};
@@ -34,7 +34,7 @@ struct Packed {
       return bits;
     });
   }
-  // In assembly: the compiler may take a plain store of a vector apart.
+  // In assembly, because the compiler may split a plain vector store.
   __device__ void store(N* to) const {
 #pragma unroll
     for (int i = 0; i < kWords; i += 4) {
@@ -43,7 +43,7 @@ struct Packed {
                    : "memory");
     }
   }
-  // The same without a branch.
+  // Stores if `wanted`, without a branch.
   __device__ void store_if(bool wanted, N* to) const {
 #pragma unroll
     for (int i = 0; i < kWords; i += 4) {
@@ -54,7 +54,7 @@ struct Packed {
           : "memory");
     }
   }
-  // Element i, as fp32.
+  // Element i in fp32.
   __device__ float operator[](int i) const {
     if constexpr (std::is_same_v<N, float>) {
       return __uint_as_float(words[i]);
@@ -65,7 +65,7 @@ struct Packed {
       return __half2float(__ushort_as_half(bits));
     }
   }
-  // Element i is value_at(i), rounded: two of them in one instruction.
+  // Sets element i to the rounded value_at(i), two elements per instruction.
   template <class ValueAt>
   __device__ static Packed of(ValueAt&& value_at) {
     Packed result;
@@ -83,7 +83,8 @@ struct Packed {
     }
     return result;
   }
-  // Rounded once, which for 16 bits gives what rounding the sum in fp32 gives: that has more than twice as many digits.
+  // Rounds once. For 16-bit elements this equals rounding the fp32 sum, because fp32 has more than twice as many
+  // digits.
   __device__ friend Packed operator+(const Packed& a, const Packed& b) {
     if constexpr (std::is_same_v<N, float>) {
       return of([&](int i) { return a[i] + b[i]; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and maxima over a warp or a block, in an order that does not change from run to run.
+// Sums and maxima over a warp or a block, in an order that is the same in every run.
 #pragma once
 
 namespace gradmill::cuda {
@@ -19,15 +19,16 @@ struct Max {
   }
 };
 
-// Every lane gets the result. kLanes: a power of two; neighbouring groups of so many lanes reduce on their own.
+// All lanes receive the result. kLanes is a power of two; each group of kLanes neighbouring lanes is reduced
+// separately.
 template <int kLanes = kWarpSize, class Op, class V>
 __device__ V warp_reduce(V value, Op op) {
   for (int offset = kLanes / 2; offset > 0; offset /= 2) value = op(value, __shfl_xor_sync(0xffffffffu, value, offset));
   return value;
 }
 
-// Every thread gets the result. `shared` holds one V per warp and may be used again after the call.
-// The block is one-dimensional, of whole warps; `neutral` is what op does not notice.
+// All threads receive the result. `shared` holds one V per warp and may be reused after the call. The block must be
+// one-dimensional and consist of whole warps. `neutral` is the neutral element of op.
 template <class Op, class V>
 __device__ V block_reduce(V value, Op op, V neutral, V* shared) {
   const int warps = static_cast<int>(blockDim.x) / kWarpSize;

@@ -12,7 +12,7 @@
 namespace gradmill::cuda {
 namespace {
 
-// As cuBLAS and cuDNN count: 91900 is 9.19.0.
+// Formats version numbers of cuBLAS and cuDNN: 91900 is 9.19.0.
 std::string library_version(size_t number) {
   return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
 }
@@ -36,7 +36,7 @@ GpuReport gpu_report(const FoundGpu& gpu, std::string& driver) {
   GpuReport report{.spec = gpu.spec, .unusable = gpu.unusable};
   size_t free = 0, total = 0;
   if (cudaSetDevice(index) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess) report.free_bytes = free;
-  cudaGetLastError();  // a GPU that others hold alone is an answer too
+  cudaGetLastError();  // a GPU in exclusive use by another process is a valid result: clear the error
   if (std::optional<Nvml> nvml = Nvml::open(index)) {
     report.has_nvml = true;
     report.sample = nvml->sample();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A build without CUDA has nothing to report.
+// For builds without CUDA: nothing to report.
 #include "cuda/devices.h"
 #include "cuda/report.h"
 

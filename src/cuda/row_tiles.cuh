@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How element-wise kernels cover (rows, cols): a thread has one pack of columns in a few rows, so that its loads are
-// independent of each other and no index is ever divided.
+// How element-wise kernels cover a (rows, cols) tensor: each thread processes one pack of columns in a few rows. So its
+// loads are independent of each other, and no index is ever divided.
 #pragma once
 
 #include <cassert>
@@ -10,7 +10,7 @@
 
 namespace gradmill::cuda {
 
-// A row is cut into `packs`. A block covers blockDim.x packs of blockDim.y * kRows rows.
+// Each row consists of `packs` packs. A block covers blockDim.x packs of blockDim.y * kRows rows.
 struct RowTiles {
   int64_t rows, packs;
   uint32_t tiles_per_row;
@@ -18,7 +18,7 @@ struct RowTiles {
 
 inline constexpr int kTileThreads = 256;
 
-// The place of a thread. Row k of it lies blockDim.y rows under row k - 1.
+// The position of a thread. Its row k is blockDim.y rows below its row k - 1.
 struct TilePlace {
   int64_t pack, first_row, end_row;
 
@@ -33,8 +33,9 @@ struct TilePlace {
   __device__ bool has(int k) const { return row(k) < end_row; }
 };
 
-// Packs of a row in one block: of those that are whole lines of memory, the most that leaves the fewest threads idle.
-// A row of 48 packs is three times 16 of them, where 64 would idle a quarter. Flat tensors are one row.
+// The number of packs of a row in one block. Among the widths that are whole lines of memory, takes the largest one
+// that leaves the fewest threads idle: a row of 48 packs is three times 16, while 64 would leave a quarter idle. Flat
+// tensors are one row.
 inline dim3 tile_shape(int64_t rows, int64_t packs) {
   if (rows < 4) return dim3(kTileThreads);
   unsigned best = 64;

@@ -14,8 +14,8 @@
 namespace gradmill::cuda {
 namespace {
 
-// More than this for one op is not worth cuDNN's speed. Its deterministic backward stores a T×T matrix per head; its
-// ragged one keeps accumulators as wide as the packed rows they will end in.
+// An op that needs more workspace than this does not use cuDNN. cuDNN's deterministic backward stores a T×T matrix per
+// head. Its ragged backward keeps accumulators as wide as the packed rows that receive the gradients.
 size_t workspace_limit(const SdpaProblem& problem) {
   constexpr size_t kGiB = size_t{1} << 30, kMiB = size_t{1} << 20;
   if (problem.deterministic) return kGiB;
@@ -28,12 +28,13 @@ size_t workspace_limit(const SdpaProblem& problem) {
 struct Sdpa::Impl {
   GpuStream& gpu;
   std::unique_ptr<cudnnContext, CudnnHandleDeleter> handle;
-  std::string no_handle;  // why there is none
+  std::string no_handle;  // why there is no handle
   bool opened = false;
-  std::map<std::pair<SdpaProblem, bool>, std::unique_ptr<SdpaGraph>> graphs;  // and whether backward
+  // the key also says whether it is the backward
+  std::map<std::pair<SdpaProblem, bool>, std::unique_ptr<SdpaGraph>> graphs;
   std::map<SdpaProblem, std::string> refusals;
 
-  // cuDNN takes a second and some memory to open: not before somebody asks.
+  // Opening cuDNN takes a second and some memory, so it happens on first use.
   const std::string& open() {
     if (std::exchange(opened, true)) return no_handle;
     no_handle = cudnn_missing();
@@ -48,19 +49,19 @@ struct Sdpa::Impl {
     return no_handle;
   }
 
-  // What needs no plan to know. The library's other limits are found by planning.
+  // Reasons to refuse that need no plan. Other limits of the library are found by planning.
   std::string refuses_outright(const SdpaProblem& problem) {
     if (problem.dtype == DType::fp32) return "cuDNN has no fp32 attention";
     if (gpu.compute_capability() < 80) return "cuDNN's attention needs compute capability 8.0";
-    if (problem.head_dim % 8 != 0) return "cuDNN wants heads of a multiple of 8";
+    if (problem.head_dim % 8 != 0) return "cuDNN requires a head size that is a multiple of 8";
     for (int64_t stride : {problem.q_stride, problem.k_stride, problem.v_stride, problem.out_stride}) {
-      if (stride % 8 != 0) return "cuDNN wants rows at multiples of 16 bytes";
+      if (stride % 8 != 0) return "cuDNN requires rows at multiples of 16 bytes";
     }
     if (!open().empty()) return open();
     if (std::string wrong = known_wrong_in_cudnn(problem, gpu.compute_capability(), cudnn_version()); !wrong.empty()) {
       return wrong;
     }
-    // Older ones keep statistics of ragged sequences as if all were of full length.
+    // Older versions store the statistics of ragged sequences as if all had full length.
     if (problem.ragged && cudnn_version() < 90600) return "sequences of different lengths need cuDNN 9.6";
     if (problem.ragged && gpu.compute_capability() < 90) {
       return "cuDNN takes sequences of different lengths from compute capability 9.0 on";
@@ -80,7 +81,7 @@ struct Sdpa::Impl {
       const SdpaGraph& planned = graph(problem, backward);
       if (!planned.refusal().empty()) return planned.refusal();
       if (planned.workspace_bytes() > workspace_limit(problem)) {
-        return fmt::format("cuDNN wants {} MiB of workspace", planned.workspace_bytes() >> 20);
+        return fmt::format("cuDNN needs {} MiB of workspace", planned.workspace_bytes() >> 20);
       }
     }
     return {};
@@ -97,7 +98,7 @@ struct Sdpa::Impl {
 Sdpa::Sdpa(GpuStream& gpu) : impl_(new Impl{gpu}) {}
 Sdpa::~Sdpa() = default;
 
-// Up to 9.15 the frontend would copy lengths from host memory that is gone when a captured step runs.
+// Up to 9.15, the frontend would copy lengths from host memory that no longer exists when a captured step is replayed.
 bool Sdpa::takes_dense(int64_t len) { return len % 128 == 0 || !impl_->open().empty() || cudnn_version() > 91500; }
 
 std::string Sdpa::refuses(const SdpaProblem& problem) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the headers of cuDNN or cudnn-frontend were missing at build time.
+// For builds in which the headers of cuDNN or cudnn-frontend are missing.
 #include "core/error.h"
 #include "cuda/sdpa.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudnn-frontend calls cuDNN by its functions' names. Here they are defined, each as a call into the library that was
-// found at run time. (The frontend's own way of loading wants a shared CUDA runtime beside our static one.)
+// cudnn-frontend calls cuDNN functions by name. This file defines them, each as a call into the library found at run
+// time. (The frontend's own loader requires a shared CUDA runtime in addition to our static one.)
 #include "cuda/sdpa_cudnn.h"
 
 #include <cudnn_graph.h>

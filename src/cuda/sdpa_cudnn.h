@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN, opened when it is first asked for. Calls of cuDNN's own functions anywhere in the binary go to that library.
+// cuDNN, opened on first use. All calls of cuDNN functions in the binary go to this library.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@ struct cudnnContext;
 
 namespace gradmill::cuda {
 
-// Why cuDNN cannot be used on this machine; empty if it can. Call nothing of cuDNN before this has said so.
+// Why cuDNN cannot be used on this machine; empty if it can. Call this before any cuDNN function.
 const std::string& cudnn_missing();
-// As cuDNN counts: 91900 is 9.19.0.
+// The number that cudnnGetVersion returns: 91900 is 9.19.0.
 size_t cudnn_version();
 
 struct CudnnHandleDeleter {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that includes cudnn-frontend: 20 seconds to compile, so there is nothing else in it.
+// The only file that includes cudnn-frontend. It takes 20 seconds to compile, so it contains nothing else.
 #include "cuda/sdpa_graph.h"
 
 #include <cudnn_frontend.h>
@@ -14,7 +14,7 @@ using fe::graph::Tensor_attributes;
 using Tensor = std::shared_ptr<Tensor_attributes>;
 using PointerMap = std::unordered_map<int64_t, void*>;
 
-// Tensors by number. The offsets of a ragged tensor have its number plus kOffsets.
+// Numbers of the tensors in a graph. The offsets of a ragged tensor have its number plus kOffsets.
 enum TensorId : int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV, kQueryLens, kKeyLens, kOffsets = 100 };
 
 fe::DataType_t type_of(DType dtype) { return dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF; }
@@ -30,7 +30,8 @@ class Builder {
 
   void forward() {
     fe::graph::SDPA_attributes options;
-    // The other implementation is newer and has no masks: one engine for all masks keeps forward and backward alike.
+    // The other implementation is newer and has no masks. Using one engine for all masks keeps forward and backward
+    // consistent.
     options.set_generate_stats(true).set_implementation(fe::AttentionImplementation_t::COMPOSITE);
     set_common(options);
     auto [out, lse] = graph_.sdpa(input(kQ, p_.heads, p_.q_stride), input(kK, p_.kv_heads, p_.k_stride),
@@ -43,7 +44,7 @@ class Builder {
     fe::graph::SDPA_backward_attributes options;
     options.set_deterministic_algorithm(p_.deterministic);
     set_common(options);
-    // Without these the accumulators of ragged problems would have room for B full sequences.
+    // Without these limits, ragged problems would get accumulators for B full sequences.
     if (p_.ragged) options.set_max_total_seq_len_q(p_.rows).set_max_total_seq_len_kv(p_.rows);
     Tensor_attributes lse;
     auto [dq, dk, dv] =
@@ -56,8 +57,8 @@ class Builder {
   }
 
  private:
-  // Keys from q - (left bound - 1) on are kept: cuDNN counts the query's own key. See sliding_window_mask() in
-  // cudnn-frontend's utils/attn_score_modifiers.h.
+  // Keys from q - (left bound - 1) on are visible: cuDNN's bound counts the query's own key. See sliding_window_mask()
+  // in cudnn-frontend's utils/attn_score_modifiers.h.
   template <class Options>
   void set_common(Options& options) {
     options.set_attn_scale(p_.scale).set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT);
@@ -103,7 +104,7 @@ class Builder {
   const SdpaProblem& p_;
 };
 
-// The first line, which is what people can use, without the underscores that stand for nameless operations.
+// The first line of the message, which is the useful part, without the underscores that stand for unnamed operations.
 std::string brief(const std::string& message) {
   constexpr size_t kLongest = 200;
   const std::string line = message.substr(0, std::min(message.find('\n'), kLongest));

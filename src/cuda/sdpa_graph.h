@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One planned attention of cuDNN, forward or backward.
+// One planned attention in cuDNN, forward or backward.
 #pragma once
 
 #include "cuda/sdpa.h"
@@ -10,13 +10,13 @@ namespace gradmill::cuda {
 
 class SdpaGraph {
  public:
-  // Never throws; refusal() says why cuDNN has no plan, and is empty if it has.
+  // Never throws. If cuDNN has no plan, refusal() says why; otherwise it is empty.
   SdpaGraph(cudnnContext* handle, const SdpaProblem& problem, bool backward);
   ~SdpaGraph();
 
   const std::string& refusal() const { return refusal_; }
   size_t workspace_bytes() const { return workspace_bytes_; }
-  // On the handle's stream. Throws if cuDNN fails.
+  // Runs on the handle's stream. Throws if cuDNN fails.
   void run(cudnnContext* handle, const SdpaBuffers& buffers) const;
 
  private:

@@ -19,7 +19,7 @@ std::string wrong_on_hopper(const SdpaProblem& problem, size_t version) {
   if (problem.ragged && version < 91800) {
     return "before cuDNN 9.18 the backward of sequences of different lengths reads memory that was never written";
   }
-  // The last 64 keys are not masked. With a padding mask, as in ragged problems, they are.
+  // These versions do not mask the last 64 keys, except with a padding mask, which ragged problems have.
   const bool causal = problem.right == 0;
   if (!causal && !problem.ragged && problem.len % 128 == 64 && version < 92600) {
     return "before cuDNN 9.26 the backward without a causal mask is wrong for lengths of 64 more than a multiple of "

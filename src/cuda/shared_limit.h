@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much shared memory the multiprocessors of each kind of GPU have.
+// The amount of shared memory per multiprocessor for each kind of GPU.
 #pragma once
 
 #include <cstddef>
 
 namespace gradmill::cuda {
 
-// Bytes that a block may ask for at launch if its kernel declares no more than 1 KiB itself. A multiprocessor has 2 KiB
-// more than that and keeps 1 KiB a block for itself.
+// The bytes that a block may request at launch if its kernel declares at most 1 KiB statically. A multiprocessor has 2
+// KiB more than this and reserves 1 KiB per block.
 inline size_t shared_limit(int compute_capability) {
   const auto kilobytes = [&]() -> size_t {
     if (compute_capability >= 120) return 99;

@@ -6,7 +6,7 @@
 namespace gradmill::cuda {
 
 std::string StepGraph::capture(cudaStream_t stream, const std::function<void()>& ops) {
-  // Relaxed: a library may ask the driver for something harmless while we capture.
+  // Relaxed mode, because a library may make harmless driver calls during capture.
   if (const cudaError_t status = cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed); status != cudaSuccess) {
     cudaGetLastError();
     return cudaGetErrorString(status);

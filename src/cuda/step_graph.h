@@ -13,7 +13,7 @@ namespace gradmill::cuda {
 
 class StepGraph {
  public:
-  // Captures what `ops` does on `stream`; nothing of it runs yet. Returns why it could not, or an empty string.
+  // Captures the work that `ops` enqueues on `stream` without running it. Returns why that failed, or an empty string.
   std::string capture(cudaStream_t stream, const std::function<void()>& ops);
   bool ready() const { return graph_ != nullptr; }
   void launch(cudaStream_t stream) const { check(cudaGraphLaunch(graph_.get(), stream), "launching a graph"); }

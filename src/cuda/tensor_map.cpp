@@ -10,7 +10,7 @@
 namespace gradmill::cuda {
 namespace {
 
-// The driver's function, found at run time: the binary must start where there is no driver.
+// The driver's function, found at run time, because the binary must start without a driver.
 PFN_cuTensorMapEncodeTiled_v12000 find_encoder() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor maps: how Hopper's copy engine finds tiles of a matrix.
+// Tensor maps, which describe the tiles of a matrix to Hopper's copy engine.
 #pragma once
 
 #include <cuda.h>
@@ -8,9 +8,9 @@
 
 namespace gradmill::cuda {
 
-// Tiles of `rows` rows and `columns` columns of a 16-bit matrix (rows may be strided). In shared memory 64 and 32
-// columns lie as cuda/wgmma.cuh has them, others one after the other. The view's data and rows must lie at multiples of
-// 16 bytes.
+// Describes tiles of `rows` rows and `columns` columns of a 16-bit matrix, whose rows may be strided. In shared memory,
+// tiles of 64 and 32 columns have the layout of cuda/wgmma.cuh; other tiles are stored row after row. The address of
+// the view and its row stride must be multiples of 16 bytes.
 CUtensorMap map_tiles(const TensorView& view, int rows, int columns = 64);
 
 }  // namespace gradmill::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TuningCache: a file of what was found out by timing, so that the next run need not. It is never worth an error: what
-// cannot be read is timed again.
+// TuningCache: a file of timing results, which saves later runs the timing. Problems with it are never errors: entries
+// that cannot be read are timed again.
 #pragma once
 
 #include <array>
@@ -12,21 +12,22 @@
 
 namespace gradmill::cuda {
 
-// A text file: a line that names the machine, then a line for each entry: key, tab, value in hex, tab, CRC-32C of both.
+// A text file. The first line identifies the machine. Every other line is one entry: key, tab, value in hex, tab,
+// CRC-32C of both.
 class TuningCache {
  public:
   using Value = std::array<std::byte, 64>;
 
-  // Reads the entries that `file` has for `machine`; a file of another machine counts as empty and is replaced. With an
+  // Reads the entries for `machine` from `file`. A file for another machine counts as empty and is replaced. With an
   // empty path nothing is read or written.
   TuningCache(std::filesystem::path file, std::string machine);
 
   // Null if unknown.
   const Value* find(const std::string& key) const;
-  // `key` is one line without tabs.
+  // `key` must be one line without tabs.
   void put(const std::string& key, const Value& value);
-  // Writes the file if there are new entries, together with what other processes have added to it meanwhile. A reader
-  // sees the old file or the new one, never a part. False: it cannot be written.
+  // If there are new entries, writes the file, including entries that other processes have added in the meantime. A
+  // reader sees either the old file or the new one. Returns false if the file cannot be written.
   bool save();
 
  private:

@@ -30,7 +30,7 @@ void UploadRing::upload(cudaStream_t stream, void* to, std::span<const std::byte
   if (slot.device == nullptr) {
     check(cudaMemcpyAsync(to, slot.host, from.size(), cudaMemcpyHostToDevice, stream), "uploading");
   } else {
-    // The slow way across the bus happens beside the ops; only the copy within the device stands in their line.
+    // The slow copy across the bus runs in parallel with the ops; only the copy within the device is ordered with them.
     check(cudaMemcpyAsync(slot.device, slot.host, from.size(), cudaMemcpyHostToDevice, stream_.get()), "uploading");
     check(cudaEventRecord(arrived_.get(), stream_.get()), "uploading");
     check(cudaStreamWaitEvent(stream, arrived_.get()), "uploading");

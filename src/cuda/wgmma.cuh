@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hopper's matrix units by the warpgroup: four neighbouring warps multiply tiles of shared memory and go on while the
-// units work. Compiles to nothing unless built for compute capability 9.0a, and then no kernel that calls it is
-// launched.
-// Operands lie in shared memory as rows of 128 bytes at a multiple of 1024, chunks of 16 bytes permuted by the row: in
-// row r, chunk c stands at c ^ r % 8. Accumulators: warp w of the group has rows 16w .. 16w + 15, as mma.cuh says.
+// Hopper's matrix units used by a warpgroup: four neighbouring warps start products of tiles in shared memory and
+// continue while the units work. Unless built for compute capability 9.0a, this compiles to nothing, and no kernel that
+// calls it is launched.
+// Operands are stored in shared memory as rows of 128 bytes, starting at a multiple of 1024. In row r, the chunk of 16
+// bytes with index c is stored at position c ^ r % 8. In an accumulator, warp w of the warpgroup has rows 16w .. 16w +
+// 15, distributed as in mma.cuh.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -11,33 +12,33 @@
 #include <cstdint>
 #include <type_traits>
 
-// Around what only kernels for 9.0a call.
+// Encloses code that only kernels for 9.0a call.
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define GRADMILL_HOPPER_CODE 1
 #endif
 
 namespace gradmill::cuda {
 
-// What a product reads, from the row at `address` on. Eight rows further are 1024 bytes further. A right operand whose
-// rows are multiplied, and that has more than 64 columns, has the next 64 of them `panel` bytes further.
+// Descriptor of an operand that starts at `address`. The next eight rows start 1024 bytes later. For a right operand
+// that is multiplied by rows and has more than 64 columns, the next 64 columns start `panel` bytes later.
 __device__ inline uint64_t matrix_at(uint32_t address, uint32_t panel = 1024) {
   constexpr uint64_t kPermuted = uint64_t(1) << 62, kEightRows = uint64_t(1024 / 16);
   return kPermuted | kEightRows << 32 | uint64_t(panel / 16) << 16 | (address >> 4 & 0x3fff);
 }
 
-// The same for rows of 64 bytes: eight of them are 512 bytes, and in row r chunk c stands at c ^ r / 2 % 4.
+// The same for rows of 64 bytes: eight rows take 512 bytes, and in row r chunk c is stored at c ^ r / 2 % 4.
 __device__ inline uint64_t short_matrix_at(uint32_t address) {
   constexpr uint64_t kPermuted = uint64_t(2) << 62, kEightRows = uint64_t(512 / 16);
   return kPermuted | kEightRows << 32 | uint64_t(1) << 16 | (address >> 4 & 0x3fff);
 }
 
-// Before the first product of a batch: registers that it is to read or change are ready.
+// Call before the first product of a batch: orders earlier writes to the registers that the batch reads or changes.
 __device__ inline void begin_products() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
 }
-// Behind the last one of a batch; then wait_for_products waits for all batches but the last kLeft.
+// Closes a batch of products. wait_for_products waits for all batches except the last kLeft.
 __device__ inline void end_products() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
@@ -49,7 +50,7 @@ __device__ inline void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 #endif
 }
-// Nothing that the compiler does with these registers moves to the other side.
+// Keeps the compiler from moving accesses to these registers across this point.
 template <class V, int kRows>
 __device__ inline void hold_in_place(V (&values)[kRows][4]) {
 #pragma unroll
@@ -62,7 +63,7 @@ __device__ inline void hold_in_place(V (&values)[kRows][4]) {
   }
 }
 
-// This thread's writes to shared memory so far, for products and the copy engine behind the next barrier.
+// Makes this thread's earlier writes to shared memory visible to products and the copy engine after the next barrier.
 __device__ inline void show_to_products() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -83,7 +84,7 @@ __device__ inline void show_to_products() {
     GRADMILL_MULTIPLY("bf16");               \
   }
 
-// GRADMILL_MULTIPLY(type, sixteen): with kAdd the accumulators are also read.
+// GRADMILL_MULTIPLY(type, sixteen): with kAdd the accumulators are read as well.
 #define GRADMILL_ADD_OR_NOT                            \
   if constexpr (std::is_same_v<N, __half>) {           \
     if constexpr (kAdd) {                              \
@@ -117,8 +118,8 @@ __device__ inline void show_to_products() {
   ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110," \
   "%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 
-// c (64 x 128) = a · bᵀ, or += with kAdd, over 16 columns: rows of a (64) and b (128) as they lie. Without kAdd, what c
-// held before does not stay in registers.
+// c (64 x 128) = a · bᵀ, or += with kAdd, over 16 columns of a (64 rows) and b (128 rows). Without kAdd, the old
+// contents of c need not stay in registers.
 template <class N, bool kAdd>
 __device__ inline void multiply_rows(float (&c)[16][4], uint64_t a, uint64_t b) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -150,7 +151,7 @@ __device__ inline void multiply_rows(float (&c)[8][4], uint64_t a, uint64_t b) {
 #endif
 }
 
-// And with a (64 x 16) as mma's left operand. `a` must stay as it is until the product is done.
+// The same with a (64 x 16) in registers, as mma's left operand. `a` must not change until the product is done.
 template <class N, bool kAdd>
 __device__ inline void multiply_rows(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -166,8 +167,8 @@ __device__ inline void multiply_rows(float (&c)[8][4], const uint32_t (&a)[4], u
 #endif
 }
 
-// c (64 x 64) += a · b: a (64 x 16) as mma's left operand, b 16 rows of 64. `a` must stay as it is until the product is
-// done.
+// c (64 x 64) += a · b, with a (64 x 16) in registers as mma's left operand and b 16 rows of 64 columns. `a` must not
+// change until the product is done.
 template <class N>
 __device__ inline void multiply_add_columns(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -181,8 +182,8 @@ __device__ inline void multiply_add_columns(float (&c)[8][4], const uint32_t (&a
 #endif
 }
 
-// c (64 x 128) += a · bᵀ over 16 columns, or = without `add`: rows of a (64) and b (128) as they lie. With kRows a · b:
-// b has 16 rows of 128.
+// c (64 x 128) += a · bᵀ, or = without `add`, over 16 columns of a (64 rows) and b (128 rows). With kRows it is a · b,
+// where b has 16 rows of 128 columns.
 template <class N, bool kRows>
 __device__ inline void multiply(float (&c)[16][4], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -215,7 +216,7 @@ __device__ inline void multiply(float (&c)[24][4], uint64_t a, uint64_t b, bool 
 #endif
 }
 
-// And for 256.
+// The same for 256 columns of c.
 template <class N, bool kRows>
 __device__ inline void multiply(float (&c)[32][4], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -244,7 +245,7 @@ __device__ inline void multiply(float (&c)[32][4], uint64_t a, uint64_t b, bool 
 #undef GRADMILL_NAMES_16
 #undef GRADMILL_NAMES_32
 
-// The four matrices that load_matrices would read there.
+// Stores the four matrices at the addresses from which load_matrices would read them.
 __device__ inline void store_matrices(uint32_t address, const uint32_t (&from)[4]) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(from[0]),

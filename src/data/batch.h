@@ -16,7 +16,7 @@ namespace gradmill {
 // row 0. Rows behind the last one are padding: token 0, position 0, target kIgnoredTarget.
 struct MicroBatch {
   std::vector<int32_t> tokens;  // (N)
-  // (N) the token behind each token. Of labelled sequences (max_seqs): the class, or the bits of the fp32 value.
+  // (N) the token after each token. For labelled sequences (max_seqs): the class, or the bits of the fp32 value.
   std::vector<int32_t> targets;
   std::vector<float> weights = {};        // (N) factors of the rows' losses, or empty: 1. Not of labelled sequences
   std::vector<int32_t> positions;         // (N) from 0 in every sequence

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Crew: threads that turn jobs into results ahead of their use. What next() gives does not depend on how many there
-// are.
+// Crew: threads that turn jobs into results before these are needed. The results of next() do not depend on the number
+// of threads.
 #pragma once
 
 #include <condition_variable>
@@ -24,23 +24,23 @@ namespace gradmill {
 
 struct CrewOptions {
   int num_workers = 0;  // 0: next() does all the work
-  int ahead = 2;        // results made, or being made, before they are asked for
-  // Failures of workers that get a new one in their place; every later one makes the crew smaller.
+  int ahead = 2;        // largest number of results that are finished or in progress before they are requested
+  // Number of failed workers that are replaced. Each further failure makes the crew smaller.
   int replacements = 4;
-  CrewNote note = {};  // is told of every failure, by any thread; must not throw
+  CrewNote note = {};  // called for every failure, from any thread; must not throw
 };
 
-// An Error is about the data or the settings: the same wherever the work is done, so it is thrown by the next() whose
-// result it would have been. Anything else is a worker's failure (memory, a system call): the job is done again by
-// another worker, at the second failure by next() itself, and the failure is noted. Only what fails there too is
+// An Error concerns the data or the settings and would occur on any thread, so it is thrown by the next() call that
+// would return the result. Any other exception is a failure of the worker (memory, a system call): the failure is noted
+// and the job is done again by another worker or, after a second failure, by next() itself. Only an exception there is
 // thrown.
 template <class Job, class Result>
 class Crew {
  public:
-  // The jobs in order, nothing at the end; called by one thread at a time. After a failure that is no Error it must be
-  // able to give the same job again.
+  // Returns the jobs in order, and nothing at the end. Called by one thread at a time. After an exception that is not
+  // an Error, it must be able to return the same job again.
   using Take = std::function<std::optional<Job>()>;
-  // Threads call it at the same time and out of order; for the same job it must give the same result.
+  // Called by several threads at the same time and out of order. Must return the same result for the same job.
   using Make = std::function<Result(const Job&)>;
 
   Crew(Take take, Make make, CrewOptions options)
@@ -50,7 +50,7 @@ class Crew {
   }
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
-  // Waits for the jobs that are being done.
+  // Waits for the jobs in progress.
   ~Crew() {
     {
       const std::lock_guard lock(mutex_);
@@ -60,7 +60,7 @@ class Crew {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  // The result of the next job, nothing behind the last. What is thrown for a job is thrown again on every later call.
+  // The result of the next job, or nothing after the last. An exception for a job is thrown again by every later call.
   std::optional<Result> next();
   CrewStats stats() const {
     const std::lock_guard lock(mutex_);
@@ -77,14 +77,15 @@ class Crew {
   using Made = std::variant<std::exception_ptr, Result>;
   using Lock = std::unique_lock<std::mutex>;
 
-  // Fewer than were asked for where the system gives no more threads.
+  // If the system refuses a thread, the crew stays smaller.
   void hire() try {
     threads_.emplace_back([this] { work(); });
     ++workers_;
   } catch (const std::system_error&) {
   }
   void work();
-  // These are called with the lock and give it up while they call out. False: the worker failed and must end.
+  // These functions are called with the lock held and release it while they call user code. Returns false if the worker
+  // failed and must end.
   bool take_job(Lock& lock);
   bool do_job(Lock& lock, int64_t ticket, Work work);
   bool can_take() const { return !ended_ && !taking_ && to_take_ < next_ + options_.ahead; }
@@ -98,7 +99,7 @@ class Crew {
   std::condition_variable changed_;
   int workers_ = 0;
   bool stopping_ = false, taking_ = false, ended_ = false;
-  int64_t next_ = 0, to_take_ = 0;  // tickets: of next(), and of the first job nobody has taken
+  int64_t next_ = 0, to_take_ = 0;  // tickets: of next(), and of the first job that has not been taken
   std::map<int64_t, Work> waiting_;
   std::map<int64_t, Made> made_;
   CrewStats stats_;
@@ -108,7 +109,7 @@ class Crew {
 template <class Job, class Result>
 void Crew<Job, Result>::work() {
   Lock lock(mutex_);
-  // A job that failed twice is for next().
+  // A job that failed twice is left to next().
   const auto find_waiting = [&] {
     auto at = waiting_.begin();
     while (at != waiting_.end() && at->second.failures > 1) ++at;
@@ -167,7 +168,7 @@ bool Crew<Job, Result>::do_job(Lock& lock, int64_t ticket, Work work) {
   } catch (...) {
     failure = describe_failure(std::current_exception());
   }
-  if (failure.empty()) work.job.reset();  // without the lock
+  if (failure.empty()) work.job.reset();  // destroyed without holding the lock
   lock.lock();
   stats_.busy_seconds += watch.seconds();
   changed_.notify_all();
@@ -181,7 +182,7 @@ bool Crew<Job, Result>::do_job(Lock& lock, int64_t ticket, Work work) {
   return false;
 }
 
-// By a fresh thread, since nobody knows in what state the old one's libraries are.
+// Uses a fresh thread, because the libraries of the failed one may be in an unknown state.
 template <class Job, class Result>
 void Crew<Job, Result>::replace_worker(Lock& lock, const std::string& what) {
   --workers_;
@@ -215,7 +216,7 @@ std::optional<Result> Crew<Job, Result>::next() {
     if (at != waiting_.end() && (workers_ == 0 || at->second.failures > 1)) {
       made_.emplace(next_, make_here(lock));
     } else if (workers_ == 0) {
-      // Nobody else is left, so a failure to take a job can only be told.
+      // No other worker remains, so a failure to take a job can only be reported.
       std::optional<Job> job = take_();
       ended_ = !job;
       if (job) waiting_.emplace(to_take_++, Work{std::move(job)});

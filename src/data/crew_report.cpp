@@ -20,12 +20,12 @@ std::string describe_failure(const std::exception_ptr& failure) {
 
 std::string describe_crew_failure(std::string_view what, bool replaced, int workers_left) {
   if (replaced) return fmt::format("a loader thread failed ({}) and was replaced", what);
-  if (workers_left > 0) return fmt::format("a loader thread failed ({}); {} left", what, workers_left);
-  return fmt::format("the last loader thread failed ({}); batches are made in line now", what);
+  if (workers_left > 0) return fmt::format("a loader thread failed ({}); {} remaining", what, workers_left);
+  return fmt::format("the last loader thread failed ({}); batches are now made without loader threads", what);
 }
 
 int auto_loader_threads(int num_cores) {
-  constexpr int kEnough = 32;  // no run eats more
+  constexpr int kEnough = 32;  // no run can use more
   if (num_cores <= 1) return 0;
   return std::clamp(num_cores - 2, 1, kEnough);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What loader threads tell: how much they do, how long a run waits for them, and what goes wrong.
+// Reports about loader threads: how much they do, how long a run waits for them, and their failures.
 #pragma once
 
 #include <chrono>
@@ -11,14 +11,14 @@
 
 namespace gradmill {
 
-// One line for the user.
+// Receives one line for the user.
 using CrewNote = std::function<void(const std::string& line)>;
 
 struct CrewStats {
   int64_t results = 0;
-  double wait_seconds = 0;  // of whoever calls next(): with no workers all the work, else what they were too slow for
-  double busy_seconds = 0;  // of all workers together
-  int workers = 0;          // now
+  double wait_seconds = 0;  // time that callers of next() waited; without workers this includes all the work
+  double busy_seconds = 0;  // sum over all workers
+  int workers = 0;          // current number
   int64_t failures = 0;
 };
 
@@ -31,14 +31,14 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-// Never empty.
+// Never returns an empty text.
 std::string describe_failure(const std::exception_ptr& failure);
 std::string describe_crew_failure(std::string_view what, bool replaced, int workers_left);
 
-// Loader threads for a machine of so many cores: all but two, at least one. None where there is one core: a thread
-// would only take turns with the one that waits for it.
+// The number of loader threads for a machine with this many cores: all but two, at least one. None on a single core,
+// where a thread would only take turns with the one that waits for it.
 int auto_loader_threads(int num_cores);
-// For this machine; the system's limits on this process count.
+// For this machine, taking the system's limits on this process into account.
 int auto_loader_threads();
 
 }  // namespace gradmill

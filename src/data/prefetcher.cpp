@@ -7,7 +7,7 @@
 
 namespace gradmill {
 
-// More threads than steps ahead would only wait.
+// More threads than steps in advance would only wait.
 Prefetcher::Prefetcher(Make make, int num_threads, int prefetch, int64_t first_step, CrewNote note)
     : next_step_(first_step),
       to_take_(first_step),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefetcher: threads that make batches ahead of their use. What next() gives does not depend on how many there are.
+// Prefetcher: threads that make batches in advance. The results of next() do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace gradmill {
 
 struct LoaderStats {
-  int64_t steps = 0, tokens = 0;  // that next() gave
+  int64_t steps = 0, tokens = 0;  // returned by next()
   CrewStats crew;                 // its wait_seconds are the run's stall time
 };
 
@@ -19,12 +19,12 @@ class Prefetcher {
  public:
   using Make = std::function<StepBatch(int64_t step)>;
 
-  // `make` must be a pure function of the step: threads call it at the same time and out of order. With no threads
-  // next() calls it itself. At most `prefetch` steps are made ahead of the one next() returns next.
+  // `make` must be a pure function of the step: threads call it at the same time and out of order. Without threads,
+  // next() calls it. At most `prefetch` steps are made in advance.
   Prefetcher(Make make, int num_threads, int prefetch, int64_t first_step, CrewNote note = {});
 
-  // The next step's batch. An Error that `make` threw for that step is thrown here, again on every later call; other
-  // failures as Crew says.
+  // The batch of the next step. An Error thrown by `make` for that step is thrown here, and again by every later call.
+  // For other failures see Crew.
   StepBatch next();
   int64_t next_step() const { return next_step_; }
   LoaderStats stats() const;
@@ -32,7 +32,7 @@ class Prefetcher {
  private:
   int64_t next_step_, to_take_;
   LoaderStats stats_;
-  Crew<int64_t, StepBatch> crew_;  // last, so that its threads end before what they use
+  Crew<int64_t, StepBatch> crew_;  // last, so that its threads end before the data they use
 };
 
 }  // namespace gradmill

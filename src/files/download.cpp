@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tool writes to memory files: nothing is on disk until the hash is right, whatever ends the process before.
+// The tool writes to an in-memory file. Nothing reaches the disk before the hash is verified, even if the process is
+// killed.
 #include "files/download.h"
 
 #include <fcntl.h>
@@ -24,7 +25,7 @@ extern char** environ;
 namespace gradmill {
 namespace {
 
-// Blocked signals would be inherited, and Ctrl-C not end the tool.
+// Unblocks signals in the child: it would inherit blocked ones and ignore Ctrl-C.
 class SpawnAttributes {
  public:
   SpawnAttributes() {
@@ -56,7 +57,7 @@ class SpawnActions {
 };
 
 struct ToolResult {
-  int status;  // as waitpid gives it
+  int status;  // as returned by waitpid
   std::string output;
   std::string errors;
 };
@@ -71,7 +72,7 @@ std::string contents(const Descriptor& memory) {
   }
 }
 
-// Nothing if the tool is not installed.
+// Returns nothing if the tool is not installed.
 std::optional<ToolResult> run_tool(std::vector<std::string> arguments) {
   const Descriptor output(::memfd_create("output", MFD_CLOEXEC)), errors(::memfd_create("errors", MFD_CLOEXEC));
   if (!output.is_open() || !errors.is_open()) throw std::system_error(errno, std::generic_category(), "memfd_create");
@@ -95,7 +96,7 @@ std::optional<ToolResult> run_tool(std::vector<std::string> arguments) {
   return result;
 }
 
-// The last line with something on it, where curl and wget say what went wrong, without its full stop.
+// The last non-empty line without its full stop. There curl and wget say what went wrong.
 std::string_view last_line(std::string_view text) {
   const size_t end = text.find_last_not_of(". \r\n");
   if (end == std::string_view::npos) return {};

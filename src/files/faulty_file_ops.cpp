@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Injected faults.
+// Fault injection for tests.
 #include "files/faulty_file_ops.h"
 
 #include <unistd.h>
@@ -65,7 +65,7 @@ void FaultyFileOps::sync(const FileHandle& file) {
 }
 
 void FaultyFileOps::close(const FileHandle& file) {
-  inner_.close(file);  // as Linux does, also when it then reports an error
+  inner_.close(file);  // Linux closes the file even when it then reports an error
   count(file.path, "close");
 }
 

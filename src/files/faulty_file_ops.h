@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileOps that fail on purpose: a full disk, a broken one, or a process that dies at a chosen system call.
+// FileOps that fail on purpose: a full disk, a broken disk, or a process that is killed at a chosen system call.
 #pragma once
 
 #include <atomic>
@@ -11,10 +11,10 @@ namespace gradmill {
 
 struct Fault {
   enum class Kind : uint8_t {
-    none,         // only counts
-    kill,         // SIGKILL instead of call number `at`; a write first writes half its bytes
+    none,         // only counts calls
+    kill,         // SIGKILL instead of call number `at`; a write first writes half of its bytes
     fail,         // call number `at` fails with `reason`
-    fail_writes,  // after `at` bytes, in all files together, every write fails with `reason`
+    fail_writes,  // every write fails with `reason` once `at` bytes have been written, in all files together
   };
   Kind kind = Kind::none;
   int64_t at = 0;  // calls count from 1
@@ -43,7 +43,7 @@ class FaultyFileOps : public FileOps {
   void remove(const std::filesystem::path& path) override;
 
  private:
-  // Counts a call and lets the fault happen when it is this one's turn.
+  // Counts a call, and injects the fault if this is the chosen call.
   void count(const std::filesystem::path& path, std::string_view action);
 
   FileOps& inner_;

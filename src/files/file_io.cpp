@@ -31,7 +31,7 @@ std::string read_bytes(const std::filesystem::path& path, int64_t max_bytes) {
     throw data_error(fmt::format("'{}' is a {}", path.string(), S_ISDIR(info.st_mode) ? "folder" : "device"),
                      "give the path of a text file");
   }
-  // Room for one byte more than the file has, so that its end is seen without growing.
+  // Space for one byte more than the file has, so that the read reaches its end without growing the buffer.
   std::string bytes(static_cast<size_t>(std::min(max_bytes, std::max(int64_t{info.st_size} + 1, int64_t{1} << 16))), 0);
   size_t used = 0;
   while (static_cast<int64_t>(used) < max_bytes) {

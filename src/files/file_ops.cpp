@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileOps over POSIX.
+// FileOps on top of POSIX.
 #include "files/file_ops.h"
 
 #include <fcntl.h>
@@ -38,21 +38,22 @@ class PosixFileOps : public FileOps {
     for (;;) {
       const ssize_t written = ::write(file.descriptor, bytes.data(), bytes.size());
       if (written > 0) return static_cast<size_t>(written);
-      // A write that neither fails nor advances would loop for ever.
+      // A write that neither fails nor advances would loop forever.
       if (written == 0) throw FileError(file.path, "write", EIO);
       if (errno != EINTR) throw FileError(file.path, "write", errno);
     }
   }
 
   void sync(const FileHandle& file) override {
-    // After a failure the kernel forgets which pages were lost: a second fsync would lie, so only EINTR is repeated.
+    // Only EINTR is retried. After any other failure the kernel forgets which pages were lost, and a second fsync would
+    // report success.
     while (::fsync(file.descriptor) != 0) {
       if (errno != EINTR) throw FileError(file.path, "write to disk", errno);
     }
   }
 
   void close(const FileHandle& file) override {
-    // Linux has closed the descriptor even when it says EINTR.
+    // Linux closes the descriptor even when it returns EINTR.
     if (::close(file.descriptor) != 0 && errno != EINTR) throw FileError(file.path, "close", errno);
   }
 
@@ -65,7 +66,7 @@ class PosixFileOps : public FileOps {
     if (descriptor < 0) throw FileError(path, "open", errno);
     const int reason = ::fsync(descriptor) == 0 ? 0 : errno;
     ::close(descriptor);
-    // Some network file systems have no such thing as a folder that is not on disk yet.
+    // Some network file systems cannot sync a folder.
     if (reason != 0 && reason != EINVAL && reason != EOPNOTSUPP) throw FileError(path, "write to disk", reason);
   }
 
@@ -118,7 +119,7 @@ path temporary_beside(const path& path) {
 
 void remove_tree(FileOps& ops, const path& path) {
   namespace fs = std::filesystem;
-  std::error_code ignored;  // what cannot be listed cannot be removed either, and that says why
+  std::error_code ignored;  // a folder that cannot be listed cannot be removed either, and that failure is reported
   const fs::file_status status = fs::symlink_status(path, ignored);
   if (status.type() == fs::file_type::not_found) return;
   if (status.type() == fs::file_type::directory) {

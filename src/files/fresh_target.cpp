@@ -29,7 +29,9 @@ FreshTarget::~FreshTarget() {
   if (published_) return;
   try_remove_tree(ops_, temporary_);
   std::error_code ignored;
-  for (const fs::path& parent : made_) fs::remove(parent, ignored);  // not where others put something in
+  for (const fs::path& parent : made_)
+    fs::remove(parent, ignored);  // fails, as it should, if someone else has put
+                                  // files there
 }
 
 void FreshTarget::publish() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing in blocks, the checksum taken while a block is in the cache.
+// Writes in blocks, and computes the checksum while a block is in the cache.
 #include "files/output_file.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ OutputFile::~OutputFile() {
   if (file_.descriptor < 0) return;
   try {
     ops_.close(file_);
-  } catch (const FileError&) {  // the file is given up anyway
+  } catch (const FileError&) {  // the caller has already given up on this file
   }
 }
 
@@ -43,7 +43,7 @@ void replace_file(const std::filesystem::path& path, std::string_view content, F
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
-    throw usage_error(fmt::format("'{}' is no regular file", path.string()), "name another");
+    throw usage_error(fmt::format("'{}' is not a regular file", path.string()), "give another name");
   }
   make_folders(parent_folder(path));
   const fs::path temporary = temporary_beside(path);
@@ -55,7 +55,7 @@ void replace_file(const std::filesystem::path& path, std::string_view content, F
     ops.rename(temporary, path);
   } catch (const FileError& error) {
     try_remove_tree(ops, temporary);
-    throw FileError(path, "write", error.reason());  // the name that the user knows
+    throw FileError(path, "write", error.reason());  // the message gives the name that the user knows
   }
   ops.sync_folder(parent_folder(path));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OutputFile: a new file written from front to back, with its checksum.
+// OutputFile: a new file written from start to end, with its checksum.
 #pragma once
 
 #include <string_view>
@@ -8,15 +8,15 @@
 
 namespace gradmill {
 
-// What tells whether a file is still the one that was written.
+// The size and checksum that show whether a file has changed since it was written.
 struct FileRecord {
   uint64_t bytes = 0;
   uint32_t crc32c = 0;
   bool operator==(const FileRecord&) const = default;
 };
 
-// Bytes go to the system as they come, uncopied, in blocks. Throws FileError. A file that was not finished stays behind
-// as it is: whoever made its folder removes it.
+// Passes bytes to the system in blocks, without copying. Throws FileError. An unfinished file stays on disk; the caller
+// that made its folder removes it.
 class OutputFile {
  public:
   OutputFile(FileOps& ops, const std::filesystem::path& path) : ops_(ops), file_(ops.create(path)) {}
@@ -26,7 +26,7 @@ class OutputFile {
 
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
-  // Everything is on the disk once it returns. Nothing may follow.
+  // Syncs the file: all data is on disk when this returns. No write may follow.
   FileRecord finish();
 
  private:
@@ -35,8 +35,9 @@ class OutputFile {
   FileRecord record_;
 };
 
-// Replaces the file, or makes it and missing folders, such that a reader (or a crash) at any moment finds the old
-// content or the new. Throws FileError and leaves the old one, a usage_error for what is no file: devices stay.
+// Replaces the file, or creates it and its missing folders. A reader, or a crash, at any moment sees either the old
+// content or the new. Throws FileError and keeps the old file. Throws a usage_error if the path is not a regular file,
+// such as a device.
 void replace_file(const std::filesystem::path& path, std::string_view content, FileOps& ops = real_file_ops());
 
 }  // namespace gradmill

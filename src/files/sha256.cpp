@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names a..h, w and the two pairs of sigmas are those of FIPS 180-4, section 6.2.
+// The names a..h, w and the two pairs of sigmas are from FIPS 180-4, section 6.2.
 #include "files/sha256.h"
 
 #include <fmt/format.h>
@@ -67,7 +67,7 @@ void Sha256::add(std::span<const std::byte> bytes) {
 }
 
 std::string Sha256::hex() {
-  // The rest, a one bit, zeros, and the length in bits: one block, or two when they do not fit.
+  // The remaining bytes, a one bit, zeros, and the length in bits. They fill one block, or two if they do not fit.
   std::array<std::byte, 2 * kBlock> last{};
   const size_t held = num_bytes_ % kBlock;
   std::ranges::copy(std::span(rest_).first(held), last.begin());

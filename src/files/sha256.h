@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4), to tell whether a data set is the one that was meant.
+// SHA-256 (FIPS 180-4), used to check that a data set is the expected one.
 #pragma once
 
 #include <array>
@@ -11,12 +11,12 @@
 
 namespace gradmill {
 
-// Of bytes that come in parts.
+// Hashes bytes that arrive in parts.
 class Sha256 {
  public:
   void add(std::span<const std::byte> bytes);
   void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
-  // 64 lower-case hexadecimal digits. Nothing may follow.
+  // Returns 64 lower-case hexadecimal digits. No update may follow.
   std::string hex();
 
  private:
@@ -28,7 +28,7 @@ class Sha256 {
   uint64_t num_bytes_ = 0;
 };
 
-// 64 lower-case hexadecimal digits.
+// Returns 64 lower-case hexadecimal digits.
 std::string sha256_hex(std::span<const std::byte> bytes);
 
 }  // namespace gradmill

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strict rules on top of nlohmann-json, which keeps the last of two equal keys and sets no limits.
+// Adds strict rules to nlohmann-json, which silently keeps the last of two equal keys and sets no limits.
 #include "files/strict_json.h"
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// Builds the document from the parser's events, so that a breach stops it before the document grows further.
+// Builds the document from the parser's events, so that a violation stops the parse before the document grows further.
 class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
  public:
   using Base = nlohmann::detail::json_sax_dom_parser<json>;
@@ -53,7 +53,7 @@ class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
     return Base::end_array();
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) {
-    // The library's own message can quote the whole text.
+    // The library's own message may quote the whole text.
     throw refusal(fmt::format("not valid JSON at byte {}", position));
   }
 
@@ -71,13 +71,13 @@ class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
   std::string_view where_;
   JsonRules rules_;
   size_t num_values_ = 0, depth_ = 0;
-  std::vector<std::unordered_set<std::string>> keys_;  // of each open object
+  std::vector<std::unordered_set<std::string>> keys_;  // the keys of each open object
 };
 
 }  // namespace
 
 json parse_strict_json(std::string_view text, std::string_view where, const JsonRules& rules) {
-  // nlohmann-json takes a NUL byte for the end of the input and would not look at what follows it.
+  // nlohmann-json takes a NUL byte for the end of the input and ignores what follows.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     throw data_error(fmt::format("{}: not valid JSON at byte {}", where, nul), rules.fix);
   }

@@ -15,7 +15,7 @@
 namespace gradmill {
 namespace {
 
-constexpr double kWriteInterval = 1;  // seconds
+constexpr double kWriteInterval = 1;  // in seconds
 constexpr size_t kWriteBytes = size_t{1} << 18;
 
 Error file_error(std::string_view verb, const std::filesystem::path& path, int error) {
@@ -29,7 +29,7 @@ void make_parent(const std::filesystem::path& path) {
   if (error) throw file_error("make the folder", path.parent_path(), error.value());
 }
 
-// Returns how many bytes were written; fewer than given set errno.
+// Returns how many bytes were written. If they are fewer than given, errno is set.
 size_t write_some(int descriptor, std::string_view bytes) {
   size_t done = 0;
   while (done < bytes.size()) {
@@ -84,7 +84,7 @@ void AppendFile::cut_lines(const std::function<bool(std::string_view)>& keep) {
   write();
   std::ifstream file(path_, std::ios::binary);
   int64_t end = 0;
-  // A last line without an end was cut short by a crash: getline reads it and meets the end of the file.
+  // A last line without a line end was cut short by a crash: getline reads it and reaches the end of the file.
   for (std::string line; std::getline(file, line) && !file.eof() && keep(line);) end += std::ssize(line) + 1;
   if (::ftruncate(descriptor_, end) != 0) throw file_error("cut", path_, errno);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of metrics: it grows, through a buffer.
+// A buffered file of metrics that only grows.
 #pragma once
 
 #include <filesystem>
@@ -11,22 +11,22 @@
 
 namespace gradmill {
 
-// A file that only grows. append() costs a copy; the bytes reach the file with the first append that comes a second
-// after the last write, when many have gathered, and at flush(). Errors are data_errors that name the path; bytes that
-// could not be written stay, and the next write goes on exactly behind those that could.
+// append() only copies into a buffer. The buffer is written by the first append() that comes a second after the last
+// write, when it is large, and by flush(). Errors are data_errors that name the path. Bytes that could not be written
+// stay in the buffer, and the next write continues exactly after the bytes that were written.
 class AppendFile {
  public:
-  // Makes missing folders and the file.
+  // Creates the file and missing folders.
   explicit AppendFile(const std::filesystem::path& path, SecondsClock clock = monotonic_seconds);
-  // Writes what is left, and cannot say so if that fails.
+  // Writes the remaining bytes. A failure cannot be reported.
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
   void append(std::string_view bytes);
-  // Writes, and waits until the disk has it.
+  // Writes the buffer and syncs the file to disk.
   void flush();
-  // Cuts the file before the first line (without its end) that is not to be kept, or that has no end.
+  // Cuts the file before the first line that `keep` rejects (it gets the line without its end) or that has no end.
   void cut_lines(const std::function<bool(std::string_view)>& keep);
   bool is_empty() const;
   const std::filesystem::path& path() const { return path_; }

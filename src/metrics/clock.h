@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clocks that tests can replace.
+// Clocks, which tests can replace.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace gradmill {
 
 using SecondsClock = std::function<double()>;
 
-// Seconds since some fixed moment; never goes back.
+// Seconds since an arbitrary fixed moment. Never goes back.
 double monotonic_seconds();
 double seconds_since(std::chrono::steady_clock::time_point start);
 // Seconds since 1970.

@@ -16,7 +16,7 @@
 namespace gradmill {
 namespace {
 
-using Row = std::array<std::string, 4>;  // what, A, B, and sometimes the difference
+using Row = std::array<std::string, 4>;  // name, A, B, and sometimes the difference
 
 std::string table(const std::vector<Row>& rows) {
   std::array<size_t, 3> widths{};
@@ -51,7 +51,7 @@ std::string config_differences(const ComparedRun& a, const ComparedRun& b) {
   return rows.size() == 1 ? title : title + table(rows);
 }
 
-// What a run came to. Losses that are not finite are not candidates for the last or the best.
+// The results of a run. Losses that are not finite are ignored for the last and the best loss.
 struct Outcome {
   double steps = 0, train_loss = kUnknown, eval_loss = kUnknown, perplexity = kUnknown;
   double best_loss = kUnknown, best_step = kUnknown;
@@ -83,7 +83,7 @@ Outcome outcome_of(const RunRecord& record) {
     if (!std::isfinite(eval.loss)) continue;
     out.eval_loss = eval.loss;
     out.perplexity = eval.perplexity;
-    if (out.best_loss <= eval.loss) continue;  // false while there is none
+    if (out.best_loss <= eval.loss) continue;  // false if there is no best loss yet
     out.best_loss = eval.loss;
     out.best_step = double(eval.step);
   }

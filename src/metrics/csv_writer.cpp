@@ -39,7 +39,7 @@ const std::string& common_header() {
   return kHeader;
 }
 
-// A number, or nothing.
+// The number, or an empty cell if it is not finite.
 std::string cell(double value) { return std::isfinite(value) ? fmt::format("{}", value) : std::string(); }
 
 std::string cells(const StepMetrics& metrics, bool last) {
@@ -105,8 +105,8 @@ void CsvWriter::rewind(int64_t step) {
     if (!std::exchange(is_header, false)) return is_kept(line, header(), step);
     if (line == common_header()) values_.clear();
     if (line == header()) return true;
-    throw data_error(fmt::format("'{}' has other columns than this version writes", file_.path().string()),
-                     "move it out of the run's folder to go on");
+    throw data_error(fmt::format("'{}' was written with other columns than this version writes", file_.path().string()),
+                     "move it out of the run's folder and resume");
   });
   if (file_.is_empty()) file_.append(header() + "\n");
 }

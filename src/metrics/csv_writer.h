@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// metrics.csv: one table for spreadsheets. A row is a training step or an evaluation; the other's columns are empty, as
-// is a number that is unknown or not finite. The last columns are those of the task: eval_accuracy, eval_mcc.
+// metrics.csv: one table for spreadsheets. Each row is a training step or an evaluation; columns of the other kind are
+// empty, and so are numbers that are unknown or not finite. The last columns are metrics of the task: eval_accuracy,
+// eval_mcc.
 #pragma once
 
 #include "metrics/append_file.h"
@@ -10,8 +11,8 @@ namespace gradmill {
 
 class CsvWriter final : public MetricsSink {
  public:
-  // `values` are the names of EvalMetrics::values. Throws a data_error when it would go on in a file with other
-  // columns; in one that was begun without those of the task it goes on without them.
+  // `values` are the names in EvalMetrics::values. Throws a data_error if an existing file has other columns. An
+  // existing file without the task's columns is continued without them.
   CsvWriter(const std::filesystem::path& path, int64_t resume_step, std::vector<std::string> values = {},
             SecondsClock clock = monotonic_seconds);
 

@@ -10,10 +10,10 @@
 namespace gradmill {
 namespace {
 
-// Three digits and the largest unit that leaves at least 1.
+// Formats three digits with the largest unit that leaves at least 1.
 std::string with_unit(double value, double base, const auto& units) {
   size_t unit = 0;
-  // 0.9995 of the next unit would round up to it.
+  // 0.9995 of the next unit would be rounded up to it.
   while (unit + 1 < units.size() && std::abs(value) >= base * 0.9995) {
     value /= base;
     ++unit;

@@ -12,7 +12,7 @@
 namespace gradmill {
 namespace {
 
-// Builds one line; JSON has no NaN or infinity.
+// Builds one line. JSON has no NaN or infinity, so these become null.
 class Line {
  public:
   explicit Line(std::string_view kind) { fmt::format_to(std::back_inserter(text_), R"({{"kind":"{}")", kind); }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// metrics.jsonl: one JSON object a line.
-//   {"kind":"train","step":1,"epoch":…,"loss":…,…,"finite":true}
-//   {"kind":"eval","step":…,"epoch":…,"loss":…,"perplexity":…,"seconds":…,"best":…,"finite":true}
-//     (of a task with labels "accuracy", "mcc", … in place of the perplexity)
-//   {"kind":"text","step":…,"tag":"sample","text":"…"}
-// Every line of a kind has the same keys. A number that is unknown or not finite is null, and "finite" is false when
-// the loss or gradient was not.
+// metrics.jsonl: one JSON object per line.
+// {"kind":"train","step":1,"epoch":…,"loss":…,…,"finite":true}
+// {"kind":"eval","step":…,"epoch":…,"loss":…,"perplexity":…,"seconds":…,"best":…,"finite":true}
+// (tasks with labels have "accuracy", "mcc", … instead of the perplexity)
+// {"kind":"text","step":…,"tag":"sample","text":"…"}
+// All lines of a kind have the same keys. A number that is unknown or not finite is null. "finite" is false if the loss
+// or the gradient was not finite.
 #pragma once
 
 #include "metrics/append_file.h"

@@ -17,7 +17,7 @@ namespace {
 constexpr double kDrawInterval = 0.1;
 constexpr std::string_view kClearLine = "\r\x1b[K";
 
-// One piece of the line. Fields with a low rank are the first to stay.
+// One part of the line. If the line is too long, fields with a high rank are dropped first.
 struct Field {
   int rank;
   std::string text;
@@ -29,7 +29,7 @@ void add(std::vector<Field>& fields, int rank, double value, std::string text) {
 
 double known_memory(size_t bytes) { return bytes == 0 ? kUnknown : double(bytes); }
 
-// In the order of the line. All text is ASCII, so bytes are columns.
+// The fields in the order of the line. All text is ASCII, so one byte is one column.
 std::vector<Field> bar_fields(const StepMetrics& metrics, const std::string& counter, int64_t num_epochs, double eta) {
   std::vector<Field> fields = {{0, counter}};
   const std::string of_epochs = num_epochs > 0 ? fmt::format("/{}", num_epochs) : "";
@@ -49,7 +49,7 @@ std::vector<Field> bar_fields(const StepMetrics& metrics, const std::string& cou
   return fields;
 }
 
-// Joins what fits `width` by rank; the first field stays whatever happens.
+// Joins the fields that fit `width`, by rank. The first field is always kept.
 std::string join_fitting(const std::vector<Field>& fields, size_t width) {
   constexpr std::string_view kGap = "  ";
   std::vector<size_t> by_rank(fields.size());
@@ -72,7 +72,7 @@ std::string join_fitting(const std::vector<Field>& fields, size_t width) {
   return line.substr(0, width);
 }
 
-// "[=====>    ] ", as wide as there is room for, or nothing.
+// "[=====>    ] ", as wide as the available space, or nothing.
 std::string bar(double share, size_t room) {
   constexpr size_t kSmallest = 10, kLargest = 40, kFrame = 3;
   if (room < kSmallest + kFrame) return {};
@@ -129,7 +129,7 @@ std::string Progress::step_line(const StepMetrics& metrics) const {
 }
 
 std::string Progress::bar_line(const StepMetrics& metrics) const {
-  // The last column stays free: terminals wrap when it is written.
+  // The last column stays empty, because terminals wrap the line when it is written.
   const auto width = static_cast<size_t>(std::max(options_.width() - 1, 1));
   std::string line = join_fitting(bar_fields(metrics, counter(metrics.step), options_.num_epochs, eta()), width);
   if (options_.total_steps == 0) return line;
@@ -176,7 +176,7 @@ void Progress::checkpoint(int64_t step, const std::string& path) {
 }
 
 void Progress::rewind(int64_t step) {
-  last_.reset();  // the pace starts again
+  last_.reset();  // the pace is measured anew
   note(fmt::format("{}  went back to this step", counter(step)));
 }
 
@@ -185,7 +185,7 @@ void Progress::finish(const RunSummary& summary) {
                                : summary.status == RunStatus::interrupted ? "interrupted"
                                                                           : "failed";
   std::string out;
-  if (drawn_ && last_) out += std::string(kClearLine) + step_line(*last_);  // the last state stays
+  if (drawn_ && last_) out += std::string(kClearLine) + step_line(*last_);  // the last state stays visible
   drawn_ = false;
   for (const std::string& line : summary.remarks) out += line + "\n";
   out += fmt::format("{} after step {} in {}", how, summary.step, format_duration(summary.seconds));

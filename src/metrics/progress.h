@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress: what a person sees of a run. On a terminal one line that is redrawn in place, otherwise plain lines.
+// Progress: what a user sees of a run. On a terminal, one line that is redrawn in place; otherwise plain lines.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace gradmill {
 
-// An optimisation or setting that a run relies on, or would have liked to.
+// An optimisation or setting that a run uses, or that it could not use.
 struct Feature {
   std::string name;
   bool active = false;
@@ -25,18 +25,18 @@ struct Feature {
 std::string feature_line(const Feature& feature);
 
 struct ProgressOptions {
-  int64_t total_steps = 0;   // 0: unknown, then there is no bar and no ETA
+  int64_t total_steps = 0;   // 0: unknown; there is then no bar and no ETA
   int64_t num_epochs = 0;    // 0: unknown
-  int64_t every_steps = 10;  // plain lines
+  int64_t every_steps = 10;  // interval of plain lines
   bool terminal = stdout_is_terminal();
   std::function<int()> width = terminal_width;
   SecondsClock clock = monotonic_seconds;
   std::function<void(std::string_view)> write = write_stdout;
 };
 
-// Lines that stay: evaluations, epochs, skipped updates, notes; without a terminal also every `every_steps`th step. The
-// bar is drawn below them, at most ten times a second, never wider than the terminal: fields that do not fit are left
-// out, the least important first. It is gone when this is destroyed.
+// Prints permanent lines for evaluations, epochs, skipped updates and notes, and, without a terminal, for every
+// `every_steps`th step. The bar is drawn below them, at most ten times a second, and never wider than the terminal:
+// fields that do not fit are omitted, the least important first. The bar is removed on destruction.
 class Progress final : public MetricsSink {
  public:
   explicit Progress(ProgressOptions options);
@@ -55,7 +55,7 @@ class Progress final : public MetricsSink {
   void finish(const RunSummary& summary) override;
 
  private:
-  // Seconds to the end at the pace since this process's first step, whose own time (warm-up) does not count.
+  // Seconds until the end, at the pace since this process's first step, whose own time (warm-up) is not counted.
   double eta() const;
   std::string step_line(const StepMetrics& metrics) const;
   std::string bar_line(const StepMetrics& metrics) const;

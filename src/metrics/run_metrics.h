@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metrics files of a run's folder, opened together.
+// Opens all metrics files of a run's folder.
 #pragma once
 
 #include <filesystem>
@@ -14,11 +14,11 @@ struct RunMetricsOptions {
   int64_t resume_step = kFreshRun;  // the checkpoint's step: later records are dropped
   bool jsonl = true, csv = true, tensorboard = true, trainer_state = true;
   TrainerStateOptions state;
-  std::vector<std::string> eval_values = {};  // the names of EvalMetrics::values
+  std::vector<std::string> eval_values = {};  // the names in EvalMetrics::values
 };
 
-// metrics.jsonl, metrics.csv, events.out.tfevents.*, trainer_state.json. Throws a data_error when one cannot be opened;
-// once training runs, a file that cannot be written is only warned about.
+// Opens metrics.jsonl, metrics.csv, events.out.tfevents.* and trainer_state.json. Throws a data_error if one cannot be
+// opened. During training, a file that cannot be written only causes a warning.
 std::unique_ptr<SinkList> open_run_metrics(const std::filesystem::path& folder, const RunMetricsOptions& options,
                                            SinkList::Warn warn);
 

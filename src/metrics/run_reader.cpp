@@ -45,7 +45,7 @@ EvalMetrics eval_of(const json& object, int64_t step) {
           .best = flag(object, "best")};
 }
 
-// False when the line is not an object with a kind and a step.
+// Returns false if the line is not an object with a kind and a step.
 bool read_line(const std::string& line, RunRecord& record) {
   const json object = json::parse(line, nullptr, false);
   if (!object.is_object()) return false;

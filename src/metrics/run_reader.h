@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads metrics.jsonl back.
+// Reads metrics.jsonl.
 #pragma once
 
 #include <filesystem>
@@ -12,10 +12,10 @@ namespace gradmill {
 struct RunRecord {
   std::vector<StepMetrics> steps;
   std::vector<EvalMetrics> evals;
-  int64_t unreadable_lines = 0;  // a last line that a crash cut short is not counted: nothing is wrong with the rest
+  int64_t unreadable_lines = 0;  // not counting a last line that a crash cut short, which does not affect the rest
 };
 
-// Null becomes kUnknown; kinds and keys that are not known are skipped. Throws a data_error when there is no such file.
+// Null becomes kUnknown. Unknown kinds and keys are skipped. Throws a data_error if the file does not exist.
 RunRecord read_metrics(const std::filesystem::path& jsonl);
 
 }  // namespace gradmill

@@ -9,7 +9,8 @@ namespace gradmill {
 
 void SinkList::add(std::unique_ptr<MetricsSink> sink) { members_.push_back({std::move(sink)}); }
 
-// Most calls only buffer, so their success says nothing: a sink works again when a call that writes does.
+// Most calls only buffer, so their success means nothing. A sink counts as working again after a call that writes
+// succeeds.
 template <class Call>
 void SinkList::each(bool writes, const Call& call) {
   for (Member& member : members_) {

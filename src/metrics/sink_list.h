@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SinkList: several sinks behind one. A sink that fails does not stop the run, nor the others.
+// SinkList: several sinks behind one interface. If one fails, the run and the other sinks continue.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace gradmill {
 
 class SinkList final : public MetricsSink {
  public:
-  // Gets one line when a sink starts to fail, and nothing more about it until it has worked again.
+  // Called with one line when a sink starts to fail, and not again until the sink has worked in between.
   using Warn = std::function<void(const std::string&)>;
   explicit SinkList(Warn warn) : warn_(std::move(warn)) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of a step, listed once: what files call them, and how they say that one is not known.
+// The single list of a step's numbers: their names in files, and how files represent an unknown number.
 #pragma once
 
 #include <cmath>
@@ -10,20 +10,20 @@ namespace gradmill {
 
 struct StepField {
   enum class Kind : uint8_t {
-    number,           // not a number where it is not known: null in metrics.jsonl
-    number_if_known,  // left out of metrics.jsonl where it is not known
-    bytes,            // 0 where they are not known: null in metrics.jsonl
-    bytes_if_known,   // left out of metrics.jsonl where they are not known
+    number,           // NaN if unknown: null in metrics.jsonl
+    number_if_known,  // NaN if unknown: omitted from metrics.jsonl
+    bytes,            // 0 if unknown: null in metrics.jsonl
+    bytes_if_known,   // 0 if unknown: omitted from metrics.jsonl
     count,            // always known
   };
   const char* name;  // in metrics.jsonl
   Kind kind = Kind::number;
-  const char* tensorboard = nullptr;  // null: TensorBoard does not get it
-  bool always = false;                // TensorBoard gets it even where it is not a number
-  const char* csv = nullptr;          // null: the column has the name above
+  const char* tensorboard = nullptr;  // null: not written to TensorBoard
+  bool always = false;                // written to TensorBoard even if it is not finite
+  const char* csv = nullptr;          // null: the column is called `name`
 };
 
-// Calls visit(field, member) for every number but the step itself, in the order of metrics.jsonl. `Metrics` is
+// Calls visit(field, member) for every number except the step itself, in the order of metrics.jsonl. `Metrics` is
 // StepMetrics, const or not.
 template <class Metrics, class Visit>
 void visit_step_fields(Metrics& metrics, Visit&& visit) {
@@ -48,7 +48,7 @@ void visit_step_fields(Metrics& metrics, Visit&& visit) {
         metrics.gpu.memory_bytes);
 }
 
-// As a number that is not known where the field says so.
+// The value as a number; NaN if the field counts it as unknown.
 template <class Value>
 double known_number(const StepField& field, const Value& value) {
   const bool bytes = field.kind == StepField::Kind::bytes || field.kind == StepField::Kind::bytes_if_known;

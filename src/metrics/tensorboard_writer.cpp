@@ -25,7 +25,7 @@ std::string host_name() {
   return name.data();
 }
 
-// Behind every file of the folder in the order of names, even within one second or after the clock went back.
+// A file name that sorts after every file in the folder, even within one second or after the clock went back.
 std::filesystem::path next_path(const std::filesystem::path& folder, double now) {
   auto seconds = static_cast<int64_t>(now);
   std::error_code missing;
@@ -49,7 +49,7 @@ TensorboardWriter::TensorboardWriter(const std::filesystem::path& folder, int64_
                                      SecondsClock clock)
     : wall_clock_(std::move(wall_clock)), file_(next_path(folder, wall_clock_()), std::move(clock)) {
   write(tfevents::file_version(wall_clock_()));
-  // In a fresh run too: some readers take the first start of a folder for its beginning, not for a restart.
+  // Also in a fresh run, because some readers take the first start in a folder for the beginning, not for a restart.
   rewind(resume_step);
 }
 
@@ -88,7 +88,7 @@ void TensorboardWriter::text(int64_t step, std::string_view tag, std::string_vie
 void TensorboardWriter::finish(const RunSummary& summary) {
   if (summary.status == RunStatus::interrupted) return;
   const double now = wall_clock_();
-  // Step 0, so that a run that is made longer and resumed keeps it.
+  // At step 0, so that a run that is extended and resumed keeps it.
   write(tfevents::summary(now, 0, {tfevents::hparams_end_value(summary.status, now)}));
 }
 

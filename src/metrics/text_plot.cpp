@@ -21,7 +21,7 @@ struct Range {
     high = std::max(high, value);
   }
   bool is_empty() const { return low > high; }
-  // The cell of `cells` that holds the value.
+  // The index of the cell, out of `cells`, that contains the value.
   int cell(double value, int cells) const {
     return low == high ? 0 : static_cast<int>(std::lround((value - low) / (high - low) * (cells - 1)));
   }
@@ -29,7 +29,7 @@ struct Range {
 
 bool is_drawn(const PlotPoint& point) { return std::isfinite(point.x) && std::isfinite(point.y); }
 
-// Mean of the points of each column; NaN where there are none.
+// The mean of the points in each column; NaN for columns without points.
 std::vector<double> column_means(const PlotCurve& curve, const Range& x, int columns) {
   std::vector<double> sums(static_cast<size_t>(columns)), counts(sums.size());
   for (const PlotPoint& point : curve.points) {
@@ -38,7 +38,7 @@ std::vector<double> column_means(const PlotCurve& curve, const Range& x, int col
     sums[column] += point.y;
     counts[column] += 1;
   }
-  for (size_t i = 0; i < sums.size(); ++i) sums[i] /= counts[i];  // 0 / 0 where there are none
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] /= counts[i];  // 0 / 0 for columns without points
   return sums;
 }
 

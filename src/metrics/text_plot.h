@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Curves drawn with characters.
+// Plots curves with characters.
 #pragma once
 
 #include <span>
@@ -16,11 +16,11 @@ struct PlotPoint {
 struct PlotCurve {
   std::string label;
   char mark;
-  std::vector<PlotPoint> points;  // those that are not finite are not drawn
+  std::vector<PlotPoint> points;  // points that are not finite are not drawn
 };
 
-// Both axes linear, from the lowest to the highest value of all curves. A column shows the mean of its points, so that
-// noise does not hide the trend; '*' is where curves meet. "" when there is nothing to draw.
+// Both axes are linear, from the lowest to the highest value of all curves. A column shows the mean of its points, so
+// that noise does not hide the trend. '*' marks where curves meet. Returns "" if there is nothing to draw.
 std::string plot_curves(std::string_view title, std::span<const PlotCurve> curves, int width, int height);
 
 }  // namespace gradmill

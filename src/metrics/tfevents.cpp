@@ -9,7 +9,7 @@
 namespace gradmill::tfevents {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "numbers are copied in the machine's byte order");
 
 enum WireType : int { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 enum TensorType : int { kFloat = 1, kString = 7 };
@@ -20,7 +20,8 @@ void append_raw(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Rotated and shifted, so that the checksum of data that holds checksums stays good.
+// Rotates and shifts the checksum, as the format requires, so that data which contains checksums is still well
+// protected.
 uint32_t masked_crc(std::string_view data) {
   return std::rotr(crc32c(std::as_bytes(std::span(data))), 15) + 0xa282ead8u;
 }
@@ -57,7 +58,7 @@ struct HparamTypeOf {
   int operator()(bool) const { return kBoolParam; }
 };
 
-// google.protobuf.Value
+// The message google.protobuf.Value.
 struct WellKnownValue {
   Message operator()(const std::string& value) const { return Message().bytes(3, value); }
   Message operator()(double value) const { return Message().number(2, value); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorBoard's event files as bytes: protobuf messages written by hand, framed as records with checksums.
-// Field numbers: tensorboard/compat/proto/{event,summary,tensor}.proto and plugins/hparams/{api,plugin_data}.proto.
+// TensorBoard's event files as bytes: hand-written protobuf messages, framed as records with checksums. For the field
+// numbers see tensorboard/compat/proto/{event,summary,tensor}.proto and plugins/hparams/{api,plugin_data}.proto.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace gradmill::tfevents {
 
-// A protobuf message under construction. An integer that is zero is left out, as proto3 does; the other types also
-// stand in oneofs, where absence means something else, and are always written.
+// A protobuf message under construction. Integers that are zero are omitted, as in proto3. Fields of other types may be
+// members of a oneof, where absence has a meaning, so they are always written.
 class Message {
  public:
   Message& integer(int field, int64_t value);
@@ -31,19 +31,19 @@ class Message {
   std::string data_;
 };
 
-// Length, its checksum, data, its checksum.
+// The length, its checksum, the data, its checksum.
 std::string record(std::string_view data);
 
-// Events. `wall_time` in seconds since 1970.
+// Builders of events. `wall_time` is in seconds since 1970.
 Message file_version(double wall_time);
-// Readers drop what they have seen with this step or a later one.
+// Makes readers drop everything they have read with this step or a later one.
 Message session_start(double wall_time, int64_t step);
 // `values` are Summary.Value messages.
 Message summary(double wall_time, int64_t step, const std::vector<Message>& values);
 
 Message scalar_value(std::string_view tag, double value);
 Message text_value(std::string_view tag, std::string_view markdown);
-// What the HParams page shows: the experiment's columns, a session's values, its end.
+// Contents of the HParams page: the experiment's columns, the values of a session, and its end.
 Message hparams_experiment_value(const Hparams& values, const std::vector<std::string>& metric_tags);
 Message hparams_start_value(const Hparams& values, double start_time);
 Message hparams_end_value(RunStatus status, double end_time);

@@ -13,14 +13,14 @@
 
 namespace gradmill {
 
-using nlohmann::json;  // writes numbers that are not finite as null, and keys in order
+using nlohmann::json;  // writes keys in order, and numbers that are not finite as null
 
 namespace {
 
 double number_of(const json& value) { return value.is_number() ? value.get<double>() : kUnknown; }
 
 [[noreturn]] void throw_damaged(const std::filesystem::path& path) {
-  throw data_error(fmt::format("'{}' is damaged", path.string()), "move it out of the run's folder to go on");
+  throw data_error(fmt::format("'{}' is damaged", path.string()), "move it out of the run's folder and resume");
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ void TrainerStateWriter::State::cut(int64_t last_step, const TrainerStateOptions
     for (const json& entry : history) epoch = number_of(entry["epoch"]);
   }
   if (!best || best->step <= last_step) return;
-  best.reset();  // its predecessor was the best before it
+  best.reset();  // the previous best checkpoint was the best before this one
   for (const json& entry : history) {
     const auto found = entry.find("eval_" + options.metric);
     if (found == entry.end() || !found->is_number()) continue;

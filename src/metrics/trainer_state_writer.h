@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trainer_state.json as Hugging Face's Trainer writes it: plotting scripts read its log_history.
+// Writes trainer_state.json like Hugging Face's Trainer: plotting scripts read its log_history.
 #pragma once
 
 #include <filesystem>
@@ -13,19 +13,20 @@ struct TrainerStateOptions {
   int64_t max_steps = 0;
   int64_t num_train_epochs = 0;
   int64_t train_batch_size = 0;
-  int64_t logging_steps = 10;  // a step is kept in log_history when it is a multiple of this
+  int64_t logging_steps = 10;  // log_history contains the steps that are multiples of this
   int64_t eval_steps = 0;      // 0: unknown
   int64_t save_steps = 0;
   double flops_per_token = 0;   // 0: total_flos stays 0
-  std::string metric = "loss";  // what the best checkpoint is chosen by: the loss, or a name of EvalMetrics::values
+  std::string metric = "loss";  // the metric that chooses the best checkpoint: the loss, or a name in
+                                // EvalMetrics::values
   bool larger_is_better = false;
 };
 
-// Kept in memory and replaced on disk as a whole by flush() and finish(). A history entry holds the step's own loss,
-// not a mean since the last one, so that a resumed run writes the same.
+// Kept in memory; flush() and finish() replace the whole file. A history entry contains the step's own loss, not a mean
+// since the last entry, so that a resumed run writes the same.
 class TrainerStateWriter final : public MetricsSink {
  public:
-  // On resume, throws a data_error when the file is there but is not what this class writes.
+  // On resume, throws a data_error if the file exists but was not written by this class.
   TrainerStateWriter(const std::filesystem::path& path, int64_t resume_step, const TrainerStateOptions& options);
   ~TrainerStateWriter() override;
 

@@ -21,7 +21,7 @@ void activation_backward(ExecContext& ctx, const ActivationGradArgs& args) {
   assert(args.x.cols() == (is_gated(args.kind) ? 2 : 1) * args.dy.cols());
   assert(args.dy.dtype == args.x.dtype && args.dx.dtype == args.x.dtype);
   assert(!args.y.rows.defined() && !args.y.cols.defined());
-  // A GPU does it all in one pass, but for the two sums of gated kinds: nothing that we know has them.
+  // A GPU computes everything in one pass, except the sums of bias gradients of gated kinds, which no known model has.
   const bool gpu = ctx.device.kind == DeviceKind::cuda, sums = gpu && args.dbias.defined() && !is_gated(args.kind);
   if (args.y.plain.defined() && !gpu) activation_forward(ctx, {.kind = args.kind, .x = args.x, .y = args.y});
   {

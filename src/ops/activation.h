@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MLP activations. Plain ones map (N, F) to (N, F); gated ones read gate and up side by side, (N, 2F), and give
-// act(gate) * up, (N, F).
+// MLP activations. Plain activations map (N, F) to (N, F). Gated ones read gate and up side by side, (N, 2F), and
+// return act(gate) * up, (N, F).
 #pragma once
 
 #include "core/exec_context.h"
@@ -22,19 +22,19 @@ void activation_forward(ExecContext& ctx, const ActivationArgs& args);
 
 struct ActivationGradArgs {
   Activation kind = Activation::gelu_tanh;
-  TensorView x;         // as the forward read it
+  TensorView x;         // the input of the forward
   TensorView dy;        // (N, F)
-  TensorView dx;        // like x, out; may be x, and for plain activations dy
-  Operand y;            // (N, F) out: the forward's output again, bit for bit, or undefined
-  TensorView dbias;     // (columns of dx) fp32: the column sums of dx as it is stored, or undefined
+  TensorView dx;        // like x, out; may be x or, for plain activations, dy
+  Operand y;            // (N, F) out: recomputes the forward's output with the same bits; or undefined
+  TensorView dbias;     // (columns of dx) fp32: the column sums of dx as stored; or undefined
   float bias_beta = 0;  // dbias = new + beta * old
 };
 void activation_backward(ExecContext& ctx, const ActivationGradArgs& args);
 
 template <Device D, class T>
 void activation_forward(ExecContext& ctx, const ActivationArgs& args);
-// `partials` (chunks, F) fp32 holds each row chunk's part of dbias. Undefined: dbias is somebody else's work, as it is
-// on the CPU, and so is y there.
+// `partials` (chunks, F) fp32 receives the part of dbias of each chunk of rows. If it is undefined, dbias is computed
+// elsewhere. This is always so on the CPU, which also computes y elsewhere.
 template <Device D, class T>
 void activation_backward(ExecContext& ctx, const ActivationGradArgs& args, const TensorView& partials);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MLP activations on CUDA, backward. Memory-bound: 10 bytes an element (gated, bf16) leave time for 70 instructions, of
-// which two are exponential or reciprocal. The forward's output again costs its writes alone, and the column sums of dx
-// nothing but a second, tiny kernel, where passes of their own would read x or dx once more.
+// Backward of MLP activations on CUDA. Memory-bound: 10 bytes per element (gated, bf16) leave time for 70 instructions,
+// two of which are exponential or reciprocal. Recomputing the forward's output costs only its writes, and the column
+// sums of dx only a second, tiny kernel; separate passes would read x or dx once more.
 #include "cuda/engine.h"
 #include "cuda/packed.cuh"
 #include "cuda/row_tiles.cuh"
@@ -15,9 +15,9 @@ namespace {
 using cuda::kWarpSize;
 using cuda::Packed;
 
-constexpr int kRows = 2;  // of a thread at a time
+constexpr int kRows = 2;  // per thread
 
-// Rows of `size` elements; of gated kinds, gate and up lie side by side in x and dx.
+// Rows of `size` elements. For gated kinds, gate and up are side by side in x and dx.
 template <class N>
 struct GradRows {
   const N* x;
@@ -26,7 +26,7 @@ struct GradRows {
   int64_t dy_stride;
   N* dx;
   int64_t dx_stride;
-  N* y;  // or null
+  N* y;  // may be null
   int64_t y_stride;
   int64_t size;
 };
@@ -46,7 +46,7 @@ __device__ Inputs<N, kPack> load_inputs(const GradRows<N>& args, int64_t row, in
   return in;
 }
 
-// Writes one pack of a row, and gives dx of the gate as it is stored.
+// Writes one pack of a row, and returns the rounded dx of the gate.
 template <class Act, bool kGated, bool kAgain, class N, int kPack>
 __device__ Packed<N, kPack> store_gradient(const GradRows<N>& args, const Inputs<N, kPack>& in, int64_t row,
                                            int64_t column) {
@@ -55,7 +55,7 @@ __device__ Packed<N, kPack> store_gradient(const GradRows<N>& args, const Inputs
   const auto dgate = Packed<N, kPack>::of([&](int i) {
     const Point point = Act::point(in.gate[i]);
     value[i] = point.value;
-    // Never fused with the sums.
+    // Not contracted with the sums.
     return __fmul_rn(kGated ? in.dy[i] * in.up[i] : in.dy[i], point.slope);
   });
   dgate.store(dx);
@@ -68,7 +68,7 @@ __device__ Packed<N, kPack> store_gradient(const GradRows<N>& args, const Inputs
   return dgate;
 }
 
-// A thread has read all of its elements before it writes one, and they are nobody else's: dx may be x.
+// Each thread reads all of its elements before it writes one, and no other thread uses them, so dx may be x.
 template <class Act, bool kGated, bool kAgain, class N, int kPack>
 __global__ void __launch_bounds__(cuda::kTileThreads)
     activation_backward_kernel(cuda::RowTiles tiles, const GradRows<N> args) {
@@ -86,8 +86,8 @@ __global__ void __launch_bounds__(cuda::kTileThreads)
   }
 }
 
-// Plain activations with the sums of dx over chunks of rows, in the order of bias_grad: as four of these blocks share a
-// multiprocessor, 32 warps have 2 KB in flight each.
+// Plain activations with the sums of dx over chunks of rows, in the order of bias_grad. Four of these blocks share a
+// multiprocessor, so that each of 32 warps has 2 KB in flight.
 template <class Act, bool kAgain, class N, int kPack>
 __global__ void __launch_bounds__(kWarpSize* kBiasWarps, 4)
     activation_bias_kernel(const GradRows<N> args, int64_t num_rows, int64_t chunk_rows, float* partials) {

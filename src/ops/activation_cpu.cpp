@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MLP activations on the CPU. Each is x times a distribution function, so value and slope share their exponential.
+// MLP activations on the CPU. Each is x times a distribution function, so that value and slope share one exponential.
 #include "ops/activation.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -43,15 +43,15 @@ struct GeluTanh {
   }
 };
 
-// x * Φ(x), Φ the normal distribution function 0.5 * (1 + erf(x / √2)).
+// x * Φ(x), where Φ is the normal distribution function 0.5 * (1 + erf(x / √2)).
 struct GeluErf {
   struct Normal {
     Floats cdf, bell;  // Φ(x), exp(-x²/2)
   };
 
-  // Φ(-t) = exp(-t²/2) * R(t) for t >= 0. R is smooth: a polynomial of degree 9 in (t - 3) / (t + 3), fitted by the
-  // Remez exchange to a relative error of 9e-9 on [0, 14.5], past which the exponential is 0. Rounding leaves Φ within
-  // 3 ulp down to x = -7 and 6 ulp below, with no cancellation on the negative side.
+  // Φ(-t) = exp(-t²/2) * R(t) for t >= 0. R is smooth: a polynomial of degree 9 in (t - 3) / (t + 3), fitted with the
+  // Remez exchange to a relative error of 9e-9 on [0, 14.5]; beyond that the exponential is 0. After rounding, Φ is
+  // within 3 ulp down to x = -7 and within 6 ulp below, without cancellation on the negative side.
   static HWY_INLINE Normal normal(Floats x) {
     const Floats t = hn::Min(hn::Abs(x), splat(14.5f));
     const Floats s = hn::Sub(splat(1.0f), hn::Div(splat(6.0f), hn::Add(t, splat(3.0f))));
@@ -60,7 +60,7 @@ struct GeluErf {
                     0.123225041f, -0.206402615f, 0.121513948f}) {
       ratio = hn::MulAdd(ratio, s, splat(c));
     }
-    // The rounding of t²/2 would be a relative error of the exponential: put it back.
+    // Rounding t²/2 would cause a relative error in the exponential, so compensate for it.
     const Floats half = hn::Mul(t, splat(0.5f)), square = hn::Mul(half, t);
     const Floats rounding = hn::MulSub(half, t, square);
     const Floats rough = exp(hn::Neg(square));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MLP activations on CUDA, forward: 16-byte packs, two rows a thread. Memory-bound: 6 bytes an element (gated, bf16)
-// leave time for 40 instructions, of which two are exponential or reciprocal.
+// Forward of MLP activations on CUDA: 16-byte packs, two rows per thread. Memory-bound: 6 bytes per element (gated,
+// bf16) leave time for 40 instructions, two of which are exponential or reciprocal.
 #include "cuda/engine.h"
 #include "cuda/packed.cuh"
 #include "cuda/row_tiles.cuh"
@@ -11,9 +11,9 @@ namespace {
 
 using cuda::Packed;
 
-constexpr int kRows = 2;  // of a thread
+constexpr int kRows = 2;  // per thread
 
-// Rows of `size` elements; of gated kinds, gate and up lie side by side in x and dx.
+// Rows of `size` elements. For gated kinds, gate and up are side by side in x and dx.
 template <class N>
 struct ActivationRows {
   const N* x;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activation functions on CUDA, their values and slopes. value() and point().value are the same bits: nothing is left
-// to the compiler that it could contract in one and not in the other.
+// Activation functions on CUDA: their values and slopes. value() and point().value have the same bits, because no
+// expression is left that the compiler could contract in one and not in the other.
 #pragma once
 
 #include <type_traits>
@@ -10,8 +10,8 @@
 namespace gradmill {
 namespace {
 
-// fp32 results take the accurate functions. 16-bit results have 2^-11 to spare, the fast ones are good to 2^-20; those
-// of one instruction take what is too small to be normal for 0.
+// fp32 results use the accurate functions. 16-bit results only need 2^-11, and the fast functions are accurate to
+// 2^-20; those of a single instruction flush denormals to 0.
 template <bool kExact>
 struct Math {
   static constexpr float kLog2E = 1.4426950408889634f;
@@ -37,7 +37,7 @@ struct Math {
       return sigmoid_of_log2(__fmul_rn(x, -kLog2E));
     }
   }
-  // 1 / (1 + 2^x).
+  // Computes 1 / (1 + 2^x).
   __device__ static float sigmoid_of_log2(float x) {
     float power, result;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
@@ -80,15 +80,15 @@ struct GeluTanh {
   }
 };
 
-// x * Φ(x), Φ the normal distribution function 0.5 * (1 + erf(x / √2)).
+// x * Φ(x), where Φ is the normal distribution function 0.5 * (1 + erf(x / √2)).
 template <bool kExact>
 struct GeluErf {
   struct Normal {
     float cdf, bell;  // Φ(x), exp(-x²/2)
   };
 
-  // Φ(-t) = exp(-t²/2) * R(t) for t >= 0, R a polynomial in s = (t - 3) / (t + 3) fitted on [0, 14.5], past which the
-  // exponential is 0: of degree 9 as on the CPU (relative error 9e-9), or 7 (9e-7).
+  // Φ(-t) = exp(-t²/2) * R(t) for t >= 0, where R is a polynomial in s = (t - 3) / (t + 3) fitted on [0, 14.5]; beyond
+  // that the exponential is 0. Its degree is 9 as on the CPU (relative error 9e-9), or 7 (9e-7).
   __device__ static float ratio(float s) {
     if constexpr (kExact) {
       return polynomial(s, 5.31619444e-05f, 0.000115013645f, -0.000339012884f, -0.000983288162f, 0.00290438742f,
@@ -98,7 +98,7 @@ struct GeluErf {
                         0.123230681f, -0.206402764f, 0.121513844f);
     }
   }
-  // Coefficients from the highest power down.
+  // The coefficients, from the highest power down.
   template <class... Floats>
   __device__ static float polynomial(float s, float highest, Floats... lower) {
     float sum = highest;
@@ -109,7 +109,7 @@ struct GeluErf {
     const float half = 0.5f * t, square = __fmul_rn(half, t);
     const float rough = Math<kExact>::exp(-square);
     if constexpr (!kExact) return rough;
-    // The rounding of t²/2 would be a relative error of the exponential: put it back.
+    // Rounding t²/2 would cause a relative error in the exponential, so compensate for it.
     return fmaf(-rough, fmaf(half, t, -square), rough);
   }
   __device__ static Normal normal(float x) {
@@ -124,7 +124,7 @@ struct GeluErf {
   }
 };
 
-// Calls run<Act, kGated>().
+// Calls run<Act, kGated>() for the activation.
 template <class N, class Run>
 void with_activation(Activation kind, Run&& run) {
   constexpr bool kExact = std::is_same_v<N, float>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW over a range of the flat parameter space, and what comes before it: the global gradient norm and the verdict.
+// AdamW over a range of the flat parameter space, and the steps before it: the global gradient norm and the verdict.
 #pragma once
 
 #include <span>
@@ -10,17 +10,17 @@
 
 namespace gradmill {
 
-// Elements of the gradient whose squares are summed in fp32; these sums are added in double.
+// Elements of the gradient whose squares are summed in fp32; the sums of these chunks are added in double.
 inline constexpr int64_t kNormChunk = 16384;
 
-// Groups that a flat space can have: they travel to a kernel by value.
+// Largest number of parameter groups. Groups are passed to the kernel by value.
 inline constexpr int kMaxParamGroups = 8;
 
-// scalars->grad_norm, finite, grad_factor, updates and bias corrections from the whole gradient (fp32, flat).
-// A gradient or mean loss that is not finite, or a mean loss above loss_limit, sets finite = 0 and leaves `updates`
-// alone. grad_factor undoes the loss scale that this gradient was made with; then, with scale_growth_steps, numbers
-// that are not finite halve the scale (not below 1) and a streak of so many finite steps doubles it (not above 2^24). A
-// step that only loss_limit gates leaves scale and streak alone.
+// Computes scalars->grad_norm, finite, grad_factor, updates and bias corrections from the whole gradient (fp32, flat).
+// If the gradient or mean loss is not finite, or the mean loss is above loss_limit, sets finite = 0 and keeps
+// `updates`. grad_factor undoes the loss scale of this gradient. With scale_growth_steps, numbers that are not finite
+// halve the scale (not below 1), and this many finite steps in a row double it (not above 2^24). A step that only
+// loss_limit gates changes neither scale nor streak.
 void prepare_update(ExecContext& ctx, const TensorView& grads);
 
 // For elements begin .. end of the flat space:  g = grad * grad_factor;  m, v as usual;
@@ -28,11 +28,11 @@ void prepare_update(ExecContext& ctx, const TensorView& grads);
 // as PyTorch's AdamW does. Does nothing when scalars->finite is 0. Padding is updated like the parameter before it:
 // with a zero gradient and moments, zeros stay zeros.
 struct AdamWArgs {
-  TensorView master;        // (P) fp32. This and the others begin where an arena put them: aligned
-  TensorView compute;       // (P) the weights the step reads, written from master; undefined when master is read itself
-  TensorView grads;         // (P) fp32
-  TensorView m, v;          // (P) fp32
-  TensorView block_groups;  // (P / kSegmentPadding) int8: the group of each block of so many elements
+  TensorView master;   // (P) fp32. All views begin at the start of an allocation, so they are aligned
+  TensorView compute;  // (P) the weights that the step reads, written from master; undefined if the step reads master
+  TensorView grads;    // (P) fp32
+  TensorView m, v;     // (P) fp32
+  TensorView block_groups;  // (P / kSegmentPadding) int8: the group of each block of kSegmentPadding elements
   std::span<const ParamGroup> groups;  // at most kMaxParamGroups
   int64_t begin = 0, end = 0;
 };

@@ -44,7 +44,7 @@ void update_range(const AdamWArgs& args, const StepScalars& s, const ParamGroup&
   });
 }
 
-// Blocks of one group in a row are updated together.
+// Updates adjacent blocks of the same group together.
 template <class T>
 void update_block(const AdamWArgs& args, const StepScalars& scalars, int64_t begin, int64_t end) {
   const int8_t* groups = args.block_groups.ptr<int8_t>();
@@ -95,7 +95,7 @@ HWY_EXPORT(adamw_block);
 
 namespace {
 
-// What follows from the sum of squares.
+// Computes the scalars that follow from the sum of squares.
 void judge(StepScalars& s, double squares) {
   constexpr float kLargestScale = 0x1p24f;
   const double norm = std::sqrt(squares) / s.loss_scale, loss = s.loss_sum * s.inv_targets;
@@ -103,7 +103,7 @@ void judge(StepScalars& s, double squares) {
   const bool numbers = std::isfinite(s.grad_norm) && std::isfinite(loss);
   s.finite = numbers && !(loss > s.loss_limit);
   s.updates += s.finite;
-  // torch.nn.utils.clip_grad_norm_: the small constant, and never larger than 1.
+  // As in torch.nn.utils.clip_grad_norm_: with the small constant, and never larger than 1.
   const double clip = s.clip > 0 && s.finite ? std::min(1.0, s.clip / (norm + 1e-6)) : 1.0;
   s.grad_factor = static_cast<float>(clip / s.loss_scale);
   s.bias_correction1 = static_cast<float>(1 - std::pow(double(s.beta1), s.updates));
@@ -123,7 +123,7 @@ void judge(StepScalars& s, double squares) {
 template <Device D, class T>
 void prepare_update(ExecContext& ctx, const TensorView& grads, const TensorView& partials) {
   const auto squares = HWY_DYNAMIC_DISPATCH(gradient_squares);
-  partials.ptr<float>()[0] = 0;  // of no elements
+  partials.ptr<float>()[0] = 0;  // the sum over no elements
   cpu::parallel_for(*ctx.pool, grads.numel(), kNormChunk, [&](int64_t begin, int64_t end) {
     partials.ptr<float>()[begin / kNormChunk] = squares(grads.ptr<float>() + begin, end - begin);
   });

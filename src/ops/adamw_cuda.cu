@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimiser's update on a GPU. One pass over the flat space moves 28 bytes a parameter, 30 with a bf16 copy: at the
-// speed of a copy that is 1.3 ms for 176 million of them. The norm before it reads 4.
+// The optimiser's update on a GPU. One pass over the flat space moves 28 bytes per parameter, 30 with a bf16 copy: at
+// copy speed, 1.3 ms for 176 million parameters. The norm before it reads 4 bytes.
 #include "ops/adamw.h"
 
 #include <cassert>
@@ -21,8 +21,8 @@ __device__ float bias_correction(float beta, uint32_t updates) {
   return static_cast<float>(1 - pow(double(beta), double(updates)));
 }
 
-// What follows from the sum of squares, as in the CPU half. The bias corrections are already those of an update that
-// counts. What memory holds is read at once, before anything waits for it.
+// Computes the scalars that follow from the sum of squares, as on the CPU. The bias corrections already assume that the
+// update is made. All values are read from memory at once, before any of them is needed.
 __device__ void judge(StepScalars& s, double squares) {
   constexpr float kLargestScale = 16777216.0f;
   const float scale = s.loss_scale, limit = s.loss_limit, max_norm = s.clip;
@@ -49,24 +49,24 @@ __device__ void judge(StepScalars& s, double squares) {
   }
 }
 
-// A power takes a thread longer than a chunk takes a block, so the first block makes both, while the others read.
+// Powers take one thread longer than a chunk takes a block, so the first block computes both while the others read.
 __device__ void expect_update(StepScalars& s) {
   if (threadIdx.x == 0) s.bias_correction1 = bias_correction(s.beta1, s.updates + 1);
   if (threadIdx.x == cuda::kWarpSize) s.bias_correction2 = bias_correction(s.beta2, s.updates + 1);
 }
 
-// Three blocks a multiprocessor, each with all of its chunk on its way at once: a chunk is read after those before it,
-// and the update can begin with the last ones.
+// Three blocks per multiprocessor, each with all loads of its chunk in flight at once. Chunks are read in order, and
+// the update can start with the last ones, which are then in the cache.
 constexpr int kNormThreads = 512;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr int kNormBlocks = 2;  // Turing has no more threads
+constexpr int kNormBlocks = 2;  // Turing supports no more threads
 #else
 constexpr int kNormBlocks = 3;
 #endif
 constexpr int kNormLoads = static_cast<int>(kNormChunk) / (kNormThreads * kVector);
 static_assert(kNormLoads * kNormThreads * kVector == kNormChunk);
 
-// This thread's part of a chunk, whose loads do not wait for each other. The last chunk may be short.
+// This thread's part of a chunk. Its loads do not depend on each other. The last chunk may be short.
 __device__ float squares_of(const float* __restrict__ chunk, int count) {
   using Floats = cuda::Pack<float>;
   const int thread = static_cast<int>(threadIdx.x), whole = count / kVector * kVector;
@@ -85,8 +85,8 @@ __device__ float squares_of(const float* __restrict__ chunk, int count) {
   return sum;
 }
 
-// For one thread of each block: whether all others have been here, and then it sees what they wrote before. `count` is
-// 0 again after the last. Acquire and release are enough; a full fence takes about as long as the chunk.
+// Called by one thread of each block: returns whether all other blocks have called it; then their writes are visible.
+// The last call resets `count` to 0. Acquire and release are sufficient; a full fence takes about as long as the chunk.
 __device__ bool is_last_block(uint32_t& count) {
   uint32_t before;
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(&count) : "memory");
@@ -95,7 +95,7 @@ __device__ bool is_last_block(uint32_t& count) {
   return last;
 }
 
-// The partials in double: each thread its own in order, then the threads in order. Other blocks wrote them.
+// Adds the partials, written by other blocks, in double: each thread its own in order, then the threads in order.
 __device__ double sum_partials(const float* partials, double* shared) {
   constexpr unsigned kBatch = 8;
   double sum = 0;
@@ -112,7 +112,7 @@ __device__ double sum_partials(const float* partials, double* shared) {
   return cuda::block_reduce(sum, cuda::Sum{}, 0.0, shared);
 }
 
-// One chunk a block, in fp32. The last block to end adds the partials.
+// Each block sums one chunk in fp32. The last block to finish adds the partials.
 __global__ void __launch_bounds__(kNormThreads, kNormBlocks)
     prepare_update_kernel(const float* __restrict__ grads, int64_t size, float* partials, StepScalars* scalars) {
   __shared__ float chunk_sums[cuda::kWarpSize];
@@ -132,13 +132,13 @@ __global__ void __launch_bounds__(kNormThreads, kNormBlocks)
   if (threadIdx.x == 0) judge(*scalars, squares);
 }
 
-// Which parts of the update a kernel makes. All at once, or one after the other as an unfused optimiser does.
+// The parts of the update that a kernel performs: all at once, or one after the other like an unfused optimiser.
 enum Parts : unsigned { kFirst = 1, kSecond = 2, kStep = 4, kCast = 8, kAll = 15 };
 
 template <class N>
 struct Flat {
   float* master;
-  N* compute;  // null: none
+  N* compute;  // may be null
   const float* grads;
   float *m, *v;
   const int8_t* block_groups;
@@ -149,12 +149,12 @@ struct Flat {
 struct GroupFactors {
   float shrink, step;
 };
-// What all elements of a step have in common.
+// Factors that are the same for all elements of a step.
 struct StepFactors {
   float beta1, beta2, rest1, rest2, grad_factor, unbias, eps;
 };
 
-// The same operations in the same order as on the CPU: the bits agree.
+// Performs the operations of the CPU in the same order, so that the bits agree.
 template <class N, unsigned kParts, int kCount>
 __device__ __forceinline__ void update(const Flat<N>& flat, const StepFactors& s, const GroupFactors* groups,
                                        int64_t i) {
@@ -186,7 +186,7 @@ __device__ __forceinline__ void update(const Flat<N>& flat, const StepFactors& s
   }
 }
 
-// Elements of a block: enough that its few double-precision lines cost nothing, few enough to spread a small model.
+// Elements per block: enough to amortise the few double-precision lines, and few enough to spread a small model.
 constexpr int kPerBlock = 4 * kThreads * kVector;
 
 template <class N, unsigned kParts>
@@ -209,10 +209,10 @@ __global__ void __launch_bounds__(kThreads)
                       .eps = scalars->eps};
   __syncthreads();
 
-  // From the end to the beginning, as the L2 cache has the gradients that the norm read last. The weights that the next
-  // step reads first are then written last.
+  // Runs from the end to the beginning, because the L2 cache has the gradients that the norm read last. It also writes
+  // last the weights that the next step reads first.
   const int64_t block = gridDim.x - 1 - blockIdx.x;
-  // Vectors lie at multiples of their size, wherever the range begins; its ends may cut some.
+  // Vectors start at multiples of their size wherever the range begins, so its ends may cut some.
   const int64_t first = flat.begin / kVector * kVector + block * kPerBlock;
   const int64_t last = min(first + kPerBlock, flat.end);
   for (int64_t i = first + threadIdx.x * kVector; i < last; i += kThreads * kVector) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A low-rank adapter joins an output: validation, cost, and the choice between one kernel and two.
+// Adds a low-rank adapter to an output: validation, cost, and the choice between one kernel and two.
 #include "ops/adapter_add.h"
 
 #include "ops/matmul/matmul.h"
@@ -8,14 +8,14 @@
 namespace gradmill {
 namespace {
 
-// By what is known on paper too.
+// Decided only by what a dry run also knows.
 bool is_fused(const DeviceSpec& device, const AdapterAddArgs& args) {
   if (device.kind != DeviceKind::cuda || args.y.dtype == DType::fp32) return false;
   const int needs = args.y.dtype == DType::bf16 ? 80 : 75;
   return device.compute_capability >= needs && args.h.cols() <= kMostFusedRank;
 }
 
-// fp32 adds into y; a narrow y gets the product in fp32 and is rounded once.
+// For fp32, the GEMM adds to y. For narrow types, the GEMM writes fp32, and y is rounded once.
 void add_in_two(ExecContext& ctx, const AdapterAddArgs& args) {
   const ArenaScope scope(ctx.scratch);
   const bool wide = args.y.dtype == DType::fp32;

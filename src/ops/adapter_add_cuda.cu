@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A low-rank adapter joins an output on CUDA: h Bᵀ by the matrix units while y passes by. Bound by memory: 4 bytes a
-// bf16 element for reading and writing y (6 where it is kept), whatever the rank.
+// Adds a low-rank adapter to an output on CUDA: the matrix units compute h Bᵀ while y streams through. Memory-bound: 4
+// bytes per bf16 element to read and write y (6 if it is kept), for any rank.
 //
-// A warp has 32 columns: four 16 x 8 accumulators, whose columns are dealt out so that a lane's eight values of a row
-// are neighbours. Column n of tile j (n = 2q + e) is column 8q + 2j + e of the 32. B's part of them stays in registers
-// while the warp goes down its rows, 16 at a time.
+// A warp has 32 columns in four 16 x 8 accumulators. Their columns are assigned so that a lane's eight values in a row
+// are neighbours: column n of tile j (n = 2q + e) is column 8q + 2j + e of the 32. The part of B for these columns
+// stays in registers while the warp processes its rows, 16 at a time.
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "cuda/mma.cuh"
@@ -28,13 +28,13 @@ struct AdapterRows {
   int64_t y_stride, h_stride, rows, cols;
   int rank;
   float scale;
-  const float* gain;  // or null
-  const N* bias;      // or null
-  N* kept;            // or null
+  const float* gain;  // may be null
+  const N* bias;      // may be null
+  N* kept;            // may be null
   int64_t kept_stride;
 };
 
-// Elements k and k + 1 of a row of `rank`, zero behind its end.
+// Elements k and k + 1 of a row with `rank` elements; zero after its end.
 template <class N, bool kAligned>
 __device__ uint32_t load_pair(const N* row, int k, int rank) {
   if constexpr (kAligned) {
@@ -46,7 +46,7 @@ __device__ uint32_t load_pair(const N* row, int k, int rank) {
   }
 }
 
-// Eight neighbours of a row, of which the first `there` exist.
+// Eight neighbouring elements of a row, of which the first `there` exist.
 template <class N, bool kAligned>
 __device__ Packed<N, kPack> load_row(const N* from, int there) {
   if constexpr (kAligned) {
@@ -68,7 +68,7 @@ __device__ void store_row(const Packed<N, kPack>& values, N* to, int there) {
   }
 }
 
-// kSteps: 16 ranks each.
+// kSteps: each step covers 16 ranks.
 template <class N, int kSteps, bool kAligned>
 __global__ void __launch_bounds__(kWarps* kWarpSize, kSteps <= 2 ? 3 : 1)
     adapter_add_kernel(const AdapterRows<N> args) {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kWarps* kWarpSize, kSteps <= 2 ? 3 : 1)
   const auto load_y = [&](int64_t row) {
     return load_row<N, kAligned>(args.y + row * args.y_stride + column, row < end ? there : 0);
   };
-  // The next rows are on their way while these are worked on.
+  // The next rows are loaded while the current ones are processed.
   Packed<N, kPack> next[2] = {load_y(begin + g), load_y(begin + g + 8)};
 #pragma unroll 1
   for (int64_t first = begin; first < end; first += kStepRows) {
@@ -140,7 +140,7 @@ auto kernel_for(int64_t rank) {
   return adapter_add_kernel<N, 8, kAligned>;
 }
 
-// Pairs of h and B are read as words.
+// Pairs of elements of h and B are read as words.
 bool has_even_rows(const TensorView& view) {
   return view.row_stride % 2 == 0 && view.cols() % 2 == 0 && reinterpret_cast<uintptr_t>(view.data) % 4 == 0;
 }

@@ -6,7 +6,7 @@ namespace gradmill {
 
 RowChunks bias_grad_chunks(const DeviceSpec& device, const TensorView& dy) {
   const int64_t row_bytes = dy.cols() * static_cast<int64_t>(size_of(dy.dtype));
-  // A block of a GPU adds 512 bytes of columns.
+  // A block of a GPU sums 512 bytes of columns.
   return row_chunks(dy.rows(), device, 4, (row_bytes + 511) / 512);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradient of a bias: the column sums of dy, over row chunks whose size depends on the shape alone.
+// The gradient of a bias: the column sums of dy. Rows are summed in chunks whose size depends on the shape alone.
 #pragma once
 
 #include "core/exec_context.h"
@@ -15,7 +15,7 @@ struct BiasGradArgs {
 };
 void bias_grad(ExecContext& ctx, const BiasGradArgs& args);
 
-// How the rows are cut. A kernel that makes dy can add its chunks on the way: ops/bias_grad_sums.cuh.
+// How the rows are divided. A kernel that computes dy can also sum these chunks: ops/bias_grad_sums.cuh.
 RowChunks bias_grad_chunks(const DeviceSpec& device, const TensorView& dy);
 
 // `partials` (chunks, C) fp32.

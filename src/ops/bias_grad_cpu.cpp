@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Column sums on the CPU: each row chunk into its own partial sums, then these in order.
+// Column sums on the CPU: partial sums per chunk of rows, then their sum in order.
 #include "ops/bias_grad.h"
 #include "ops/row_chunks.h"
 
@@ -15,7 +15,7 @@ namespace gradmill {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Four rows at a time, so that the sums are read and written once for four reads of dy.
+// Four rows at a time, so that the sums are read and written once per four rows of dy.
 template <class T>
 void sum_rows(const TensorView& dy, int64_t begin, int64_t end, float* sums) {
   std::memset(sums, 0, static_cast<size_t>(dy.cols()) * sizeof(float));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Column sums on CUDA: each block adds a chunk of rows over 512 bytes of columns, then the chunks' sums are added.
+// Column sums on CUDA: each block sums a chunk of rows over 512 bytes of columns, then the sums of the chunks are
+// added.
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "ops/bias_grad.h"
@@ -12,7 +13,7 @@ namespace {
 using cuda::kWarpSize;
 using cuda::Packed;
 
-constexpr int kUnroll = 4;  // rows of a warp in flight: 64 bytes a thread, 64 KB a multiprocessor
+constexpr int kUnroll = 4;  // rows of a warp in flight: 64 bytes per thread, 64 KB per multiprocessor
 
 template <class N>
 struct SumRows {

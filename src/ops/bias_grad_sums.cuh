@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Column sums of a chunk of rows by a block of 8 warps, in one order for all kernels that need them. A lane keeps the
-// sums of its columns; the warps take the rows of the chunk in turn, two at a time, and meet at the end.
+// Column sums of a chunk of rows by a block of 8 warps, in the same order for all kernels that need them. A lane sums
+// its columns. The warps take the rows of the chunk in turn, two at a time, and their sums are added at the end.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ constexpr int kBiasWarps = 8;
 template <class N, int kPack>
 class ColumnSums {
  public:
-  static constexpr int kColumns = cuda::kWarpSize * kPack;  // of a block
+  static constexpr int kColumns = cuda::kWarpSize * kPack;  // columns per block
 
-  // Rows 8 apart; a row that is missing is 0.
+  // The two rows are 8 apart; a missing row is passed as 0.
   __device__ void add(const cuda::Packed<N, kPack>& first, const cuda::Packed<N, kPack>& second) {
 #pragma unroll
     for (int i = 0; i < kPack; ++i) sum_[i] += first[i] + second[i];
   }
-  // Column i of this lane on its own.
+  // Adds to column i of this lane only.
   __device__ void add_product(int i, float a, float b) { sum_[i] = fmaf(a, b, sum_[i]); }
   __device__ void scale(int i, float factor) { sum_[i] *= factor; }
-  // All threads of the block: the sums go to out[0 .. columns).
+  // Called by all threads of the block. Writes the sums to out[0 .. columns).
   __device__ void write(float* out, int64_t columns) const {
     __shared__ float sums[kBiasWarps][kColumns];
     const int lane = static_cast<int>(threadIdx.x), warp = static_cast<int>(threadIdx.y);
@@ -45,7 +45,7 @@ class ColumnSums {
   float sum_[kPack] = {};
 };
 
-// Blocks for (chunks, cols), in order of memory.
+// The grid for (chunks, cols), in memory order.
 template <int kPack>
 dim3 column_sum_grid(int64_t cols, int64_t chunks) {
   const int64_t columns = cuda::kWarpSize * kPack;

@@ -14,7 +14,7 @@ struct ConvertArgs {
 };
 void convert(ExecContext& ctx, const ConvertArgs& args);
 
-// T is the element type of whichever side is not fp32 (float when both are).
+// T is the element type of the side that is not fp32 (float if both are fp32).
 template <Device D, class T>
 void convert(ExecContext& ctx, const ConvertArgs& args);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions on CUDA: packs of as many elements as 16 bytes of the narrow side hold.
+// Conversions on CUDA. A pack has as many elements as 16 bytes of the narrower side.
 #include <algorithm>
 #include <type_traits>
 
@@ -13,7 +13,7 @@ namespace {
 
 using cuda::Packed;
 
-constexpr int kRows = 2;  // of a thread
+constexpr int kRows = 2;  // per thread
 
 template <class From, class To>
 struct ConvertRows {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backward of y = gain ⊙ z + bias with gain = magnitude / norm, the norm a constant: dz = gain ⊙ dy, and dmagnitude,
-// the column sums of dy ⊙ z / norm. z is not kept: z / norm = (y - bias) / magnitude.
+// Backward of y = gain ⊙ z + bias, where gain = magnitude / norm and the norm is a constant: dz = gain ⊙ dy, and
+// dmagnitude is the column sums of dy ⊙ z / norm. z is not saved: z / norm = (y - bias) / magnitude.
 #pragma once
 
 #include "core/exec_context.h"
@@ -10,10 +10,10 @@
 namespace gradmill {
 
 struct DoraGradArgs {
-  TensorView y;           // (N, C), rows may be strided, as of dy and dz
+  TensorView y;           // (N, C), rows may be strided, also those of dy and dz
   TensorView dy;          // (N, C)
   TensorView gain;        // (C) fp32
-  TensorView magnitude;   // (C) fp32; where it is 0, dmagnitude gets 0
+  TensorView magnitude;   // (C) fp32; where it is 0, dmagnitude receives 0
   TensorView bias;        // (C) in y's dtype, or undefined
   TensorView dz;          // (N, C) out; may be y or dy
   TensorView dmagnitude;  // (C) fp32

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DoRA's backward on the CPU: each row chunk into its own partial sums, then these in order.
+// DoRA's backward on the CPU: partial sums per chunk of rows, then their sum in order.
 #include "ops/dora_backward.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DoRA's backward on CUDA: a block takes a chunk of rows over 512 bytes of columns, as the gradient of a bias does, and
-// reads y and dy once for both results: 6 bytes a bf16 element.
+// DoRA's backward on CUDA: a block processes a chunk of rows over 512 bytes of columns, like the gradient of a bias,
+// and reads y and dy once for both results: 6 bytes per bf16 element.
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "ops/bias_grad_sums.cuh"
@@ -13,7 +13,7 @@ namespace {
 using cuda::kWarpSize;
 using cuda::Packed;
 
-constexpr int kUnroll = 2;  // rows of a warp in flight: of two tensors
+constexpr int kUnroll = 2;  // rows of a warp in flight, from two tensors
 
 template <class N>
 struct DoraRows {
@@ -21,7 +21,7 @@ struct DoraRows {
   N* dz;
   int64_t y_stride, dy_stride, dz_stride, rows, cols, chunk_rows;
   const float *gain, *magnitude;
-  const N* bias;    // or null
+  const N* bias;    // may be null
   float* partials;  // (chunks, cols)
 };
 

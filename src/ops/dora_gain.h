@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DoRA's gains: gain_o = magnitude_o / ‖(W + s · B A)_o‖, the norm expanded at rank r:
-// ‖W_o‖² + 2 s (W Aᵀ)_o · B_o + s² B_o (A Aᵀ) B_oᵀ.
+// DoRA's gains: gain_o = magnitude_o / ‖(W + s · B A)_o‖. The norm is expanded at rank r: ‖W_o‖² + 2 s (W Aᵀ)_o · B_o +
+// s² B_o (A Aᵀ) B_oᵀ.
 #pragma once
 
 #include "core/exec_context.h"
@@ -13,7 +13,7 @@ struct DoraGainArgs {
   TensorView product;     // (O, r) fp32: W Aᵀ
   TensorView gram;        // (r, r) fp32: A Aᵀ
   TensorView b;           // (O, r)
-  TensorView magnitude;   // (O) fp32; undefined: the norms themselves are wanted
+  TensorView magnitude;   // (O) fp32; undefined: returns the norms themselves
   TensorView gain;        // (O) fp32 out
   float scale = 1;        // s
 };

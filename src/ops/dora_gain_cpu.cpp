@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DoRA's gains on the CPU. Small: r² operations a row, once a step.
+// DoRA's gains on the CPU. Cheap: r² operations per row, once per step.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -25,7 +25,7 @@ float row_norm(const DoraGainArgs& args, int64_t row) {
     square += sum * float(b[j]);
   }
   const float total = args.base_norms.ptr<float>()[row] + 2 * args.scale * cross + args.scale * args.scale * square;
-  // A row of zeros has no direction; rounding may even leave it below zero.
+  // A row of zeros has no direction. Rounding may even make the sum negative.
   return std::sqrt(std::max(total, FLT_MIN));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DoRA's gains on CUDA: a warp a row; its lanes share the columns of A Aᵀ, which stay in the cache.
+// DoRA's gains on CUDA: one warp per row. Its lanes share the columns of A Aᵀ, which stay in the cache.
 #include <cfloat>
 
 #include "cuda/engine.h"
@@ -18,7 +18,7 @@ template <class N>
 struct GainRows {
   const float *base_norms, *product, *gram;
   const N* b;
-  const float* magnitude;  // null: the norm is wanted
+  const float* magnitude;  // null: returns the norm
   float* gain;
   int64_t rows;
   int rank;
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kWarpSize* kWarps) dora_gain_kernel(const Gain
   square = cuda::warp_reduce(square, cuda::Sum{});
   if (lane != 0) return;
   const float total = args.base_norms[row] + 2 * args.scale * cross + args.scale * args.scale * square;
-  // A row of zeros has no direction; rounding may even leave it below zero.
+  // A row of zeros has no direction. Rounding may even make the sum negative.
   const float norm = sqrtf(fmaxf(total, FLT_MIN));
   args.gain[row] = args.magnitude ? args.magnitude[row] / norm : norm;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout by counter: y = x * keep / (1 - p) (+ y), p in steps of 2^-16, keep a function of (seed, site, step, token,
-// column): see core/rng.h. Its gradient is the same op on dy.
+// Counter-based dropout: y = x * keep / (1 - p) (+ y). p is a multiple of 2^-16, and keep a function of (seed, site,
+// step, token, column): see core/rng.h. Its gradient is the same op on dy.
 #pragma once
 
 #include "core/exec_context.h"
@@ -12,9 +12,10 @@ struct DropoutArgs {
   TensorView x;  // (N, C)
   TensorView y;  // (N, C) out; may be x
   uint32_t site = 0;
-  TensorView tokens;  // (N) int32, or undefined: which row of the micro-batch each row is of, where that is not itself
-  float probability = -1;  // negative: scalars->dropout, which may change from step to step
-  bool add = false;        // to what y was; then y is not x
+  TensorView tokens;  // (N) int32: the row of the micro-batch that each row belongs to; undefined: row n belongs to row
+                      // n
+  float probability = -1;  // negative: scalars->dropout, which may change between steps
+  bool add = false;        // adds to y; then y must not be x
 };
 void dropout(ExecContext& ctx, const DropoutArgs& args);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout on the CPU: a few hundred columns' words at a time, then one pass over the elements.
+// Dropout on the CPU: draws the words of a few hundred columns at a time, then makes one pass over the elements.
 #include "ops/dropout.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -30,7 +30,7 @@ void drop_rows(const DropoutArgs& args, const StepScalars& scalars, float p, int
   const hn::RebindToUnsigned<FloatTag> words_tag;
   const hn::Rebind<uint16_t, FloatTag> halves_tag;
   HWY_ALIGN uint32_t words[kColumns / 2];
-  const auto* halves = reinterpret_cast<const uint16_t*>(words);  // low before high
+  const auto* halves = reinterpret_cast<const uint16_t*>(words);  // the low half first
   const uint32_t drops = drop_threshold(p);
   const auto threshold = hn::Set(words_tag, drops);
   const Floats scale = splat(drop_scale(drops));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout on CUDA: one Philox call decides eight columns, about 10 instructions an element of 4 bytes to move (bf16).
+// Dropout on CUDA: one Philox call decides eight columns: about 10 instructions per element, which moves 4 bytes
+// (bf16).
 #include "cuda/engine.h"
 #include "cuda/packed.cuh"
 #include "cuda/philox.cuh"
@@ -11,8 +12,8 @@ namespace {
 
 using cuda::Packed;
 
-constexpr int kRows = 4;     // of a thread: the rule, some 40 instructions, is made once for them
-constexpr int kColumns = 8;  // of a thread, and of a Philox call
+constexpr int kRows = 4;     // per thread, which computes the rule (about 40 instructions) once for them
+constexpr int kColumns = 8;  // per thread, and per Philox call
 
 template <class N>
 struct DropoutRows {
@@ -23,7 +24,7 @@ struct DropoutRows {
   int64_t cols;
   uint32_t site;
   float probability;
-  const int32_t* tokens;  // or null
+  const int32_t* tokens;  // may be null
 
   __device__ uint32_t token(int64_t row) const { return static_cast<uint32_t>(tokens != nullptr ? tokens[row] : row); }
 };
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(cuda::kTileThreads)
   }
 }
 
-// Any width and alignment, an element at a time.
+// For any width and alignment, one element at a time.
 template <class N, bool kAdd>
 __global__ void __launch_bounds__(cuda::kTileThreads)
     dropout_any_kernel(cuda::RowTiles tiles, const DropoutRows<N> args, const StepScalars* scalars) {

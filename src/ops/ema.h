@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Averaged weights: ema = decay * ema + (1 - decay) * weights over the flat space, unless the step was not finite; and
-// the exchange of two flat buffers, to evaluate with the averages and go on with the weights.
+// Averaged weights: ema = decay * ema + (1 - decay) * weights over the flat space, unless the step was not finite. Also
+// exchanges two flat buffers, to evaluate with the averages and then continue with the weights.
 #pragma once
 
 #include "core/exec_context.h"

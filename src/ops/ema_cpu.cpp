@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Averages on the CPU: memory-bound loops that the compiler vectorises.
+// Averages on the CPU: memory-bound loops, vectorised by the compiler.
 #include <algorithm>
 
 #include "cpu/thread_pool.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Averages on a GPU: memory-bound passes, 12 bytes an element for the average and 16 for the exchange.
+// Averages on a GPU: memory-bound passes; 12 bytes per element for the average and 16 for the exchange.
 #include "ops/ema.h"
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace {
 constexpr int kThreads = 256;
 using Floats = cuda::Pack<float>;
 
-// What the CPU computes, with its roundings.
+// The same computation as on the CPU, with the same rounding.
 __device__ float average_of(float average, float weight, float decay) {
   return __fadd_rn(__fmul_rn(decay, average), __fmul_rn(1 - decay, weight));
 }
 
-// The first `vectors` packs as such, the rest element by element.
+// Processes `vectors` packs, then the remaining elements one by one.
 __global__ void __launch_bounds__(kThreads)
     ema_kernel(float* __restrict__ average, const float* __restrict__ weights, float decay, int64_t size,
                int64_t vectors, const StepScalars* scalars) {
@@ -58,7 +58,7 @@ int64_t num_vectors(const TensorView& a, const TensorView& b) {
   return aligned ? a.numel() / Floats::kSize : 0;
 }
 
-// All the threads that fit on the GPU, or one for each vector.
+// As many threads as fit on the GPU, but at most one per vector.
 cuda::LaunchConfig config_for(const ExecContext& ctx, int64_t size) {
   const int64_t wanted = (size / Floats::kSize + kThreads) / kThreads, resident = 8 * int64_t{ctx.device.num_units};
   return {static_cast<unsigned>(std::min(wanted, resident)), kThreads, cuda::stream_of(ctx)};

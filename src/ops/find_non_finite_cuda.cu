@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A warp a row; the smallest bad one wins. "None" is -1, which is the largest unsigned number.
+// One warp per row; the smallest bad row wins. "None" is -1, which is the largest unsigned number.
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "cuda/numeric.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// First values of parameters: normally or evenly distributed, a function of the seed, the parameter and the element; or
-// a constant.
+// Initial values of parameters: normally or uniformly distributed, as a function of the seed, the parameter and the
+// element; or a constant.
 #pragma once
 
 #include "core/exec_context.h"
@@ -8,11 +8,11 @@
 
 namespace gradmill {
 
-// `to` is contiguous. Devices agree up to the rounding of their logarithm and cosine.
+// `to` must be contiguous. Devices agree up to the rounding of their logarithm and cosine.
 struct InitArgs {
   TensorView to;
   float mean = 0, std = 0;  // std 0: every element is `mean`
-  bool uniform = false;     // evenly from mean - std to mean + std instead
+  bool uniform = false;     // uniform from mean - std to mean + std instead
   uint64_t seed = 0;
   uint32_t param = 0;
 };

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 16;
 
-// What four neighbouring elements get of std.
+// The factors on std for four neighbouring elements.
 std::array<float, 4> spread(const RandomBlock& words, bool uniform) {
   if (uniform) {
     std::array<float, 4> values;

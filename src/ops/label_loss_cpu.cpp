@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A classifier's loss on the CPU: a few numbers a sequence.
+// A classifier's loss on the CPU: a few numbers per sequence.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A classifier's loss on a GPU: a warp a sequence, each lane every 32nd label.
+// A classifier's loss on a GPU: one warp per sequence; each lane takes every 32nd label.
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "cuda/reduce.cuh"
@@ -13,10 +13,10 @@ constexpr int kThreads = 128, kSeqsPerBlock = kThreads / cuda::kWarpSize;
 
 struct Problem {
   float* logits;
-  const int32_t* classes;  // null: one label, whose values are
+  const int32_t* classes;  // null: a single label, with targets in `values`
   const float* values;
   const int32_t* cu;
-  const float* class_weights;  // or null
+  const float* class_weights;  // may be null
   float* losses;
   int64_t stride, seqs;
   int labels;
@@ -55,7 +55,8 @@ __global__ void __launch_bounds__(kThreads) label_loss_kernel(const Problem args
   if (lane == 0) args.losses[s] = weight * (logf(sum) + (max - chosen));
   if (!args.write_grad) return;
   const float factor = scale * weight / sum;
-  // Every lane has read the target's logit before its owner changes it: the reductions above wait for all lanes.
+  // Every lane has read the target's logit before its owner overwrites it, because the reductions above wait for all
+  // lanes.
   for (int i = lane; i < args.labels; i += cuda::kWarpSize) {
     const float share = expf(logits[i] - max);
     logits[i] = i == target ? (share / sum - 1) * scale * weight : share * factor;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of chunks: cost, dispatch and the CPU half.
+// Sums of chunks: cost, dispatch and the CPU implementation.
 #include "ops/partial_sums.h"
 
 #include "cpu/reduce.h"

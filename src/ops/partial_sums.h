@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second half of a reduction over rows: chunks of rows have a sum each, and here they are added up. Many such
-// reductions in one call: the data is small, and on a GPU a call costs more than the sums.
+// The second half of a reduction over rows: adds the sums of the chunks of rows. One call handles many such reductions,
+// because the data is small and a call on a GPU costs more than the sums.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace gradmill {
 
-// out = the sum of partials' rows, in an order that depends on their number alone, + beta * out.
+// out = the sum of the rows of `partials`, in an order that depends only on their number, + beta * out.
 struct PartialSum {
   TensorView partials;  // (count, size) fp32
   TensorView out;       // (size) fp32; undefined: nothing to do
@@ -18,7 +18,7 @@ struct PartialSum {
 };
 void add_partial_sums(ExecContext& ctx, std::span<const PartialSum> sums);
 
-// Within other ops.
+// For use within other ops.
 template <Device D>
 void add_partial_sums(ExecContext& ctx, std::span<const PartialSum> sums);
 template <>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of chunks on CUDA: the blocks of a launch share out up to 48 of them.
+// Sums of chunks on CUDA: the blocks of a launch share up to 48 of them.
 #include <algorithm>
 
 #include "cuda/engine.h"
@@ -29,10 +29,10 @@ struct Jobs {
     return std::any_of(job, job + count, [&](const Job& other) { return other.out == out; });
   }
 };
-static_assert(sizeof(Jobs) <= 4096);  // what a launch may bring along everywhere
+static_assert(sizeof(Jobs) <= 4096);  // the limit for launch parameters on all GPUs
 
-// A block has 32 columns. Each of its warps adds every 32nd row of partials, a line at a time; then each warp adds what
-// the warps have for one column.
+// A block has 32 columns. Each of its warps adds every 32nd row of partials, one line at a time. Then each warp adds
+// the sums of all warps for one column.
 __global__ void __launch_bounds__(1024) add_partials_kernel(const __grid_constant__ Jobs jobs) {
   __shared__ float sums[kWarpSize][kWarpSize + 1];
   int index = 0;
@@ -70,7 +70,7 @@ void add_partial_sums<Device::cuda>(ExecContext& ctx, std::span<const PartialSum
   Jobs jobs{};
   for (const auto& [partials, out, beta] : sums) {
     if (!out.defined() || out.numel() == 0) continue;
-    // Sums of one launch have no order.
+    // Sums within one launch have no order.
     if (jobs.count == kMostJobs || jobs.writes(out.ptr<float>())) run(ctx, jobs);
     jobs.job[jobs.count++] = {.partials = partials.ptr<float>(),
                               .out = out.ptr<float>(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row for each sequence of a batch: its first, its last, or the mean of all.
+// Pools each sequence of a batch to one row: its first row, its last, or the mean of all.
 #pragma once
 
 #include "core/exec_context.h"
@@ -21,7 +21,7 @@ struct PoolRowsGradArgs {
   Pooling kind = Pooling::first;
   TensorView cu;  // (S + 1) int32
   TensorView dy;  // (S, C)
-  TensorView dx;  // (N, C) out, every row: 0 in rows that are not pooled
+  TensorView dx;  // (N, C) out, all rows: 0 in rows that are not pooled
 };
 void pool_rows_backward(ExecContext& ctx, const PoolRowsGradArgs& args);
 

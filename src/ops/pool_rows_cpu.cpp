@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooled rows on the CPU: a task a sequence.
+// Pooled rows on the CPU: one task per sequence.
 #include <algorithm>
 
 #include "cpu/reduce.h"
@@ -8,7 +8,7 @@
 namespace gradmill {
 namespace {
 
-constexpr int64_t kColumns = 256;  // of a mean at a time
+constexpr int64_t kColumns = 256;  // of a mean, processed at a time
 
 template <class T>
 void mean_of_rows(const TensorView& x, int64_t begin, int64_t end, T* y) {
@@ -59,7 +59,7 @@ void pool_rows_backward(ExecContext& ctx, const PoolRowsGradArgs& args) {
   const auto clear = [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) std::fill_n(args.dx.row<T>(row), cols, T(0.0f));
   };
-  // One task more than sequences: the rows behind the last.
+  // One more task than sequences: the rows after the last sequence.
   cpu::parallel_for(*ctx.pool, seqs + 1, 1, [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last; ++s) {
       const int64_t begin = cu[s], end = s < seqs ? cu[s + 1] : args.dx.rows();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooled rows on a GPU. Forward: a block has a sequence and some columns; for a mean, eight groups of threads take
-// every eighth row and are added in order. Backward: a warp a row, which looks for its sequence among the offsets.
+// every eighth row and are added in order. Backward: one warp per row, which searches for its sequence in the offsets.
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "cuda/numeric.cuh"
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads) pool_kernel(const Pooled<N> args) {
   const bool in_row = col < args.cols;
   const bool mean = args.kind == Pooling::mean;
   float sums[kPack] = {};
-  // First and last are means over one row.
+  // First and last are means over a single row.
   const int64_t from = args.kind == Pooling::last ? max(begin, end - 1) : begin;
   const int64_t to = mean ? end : min(end, from + 1);
   if (in_row) {
@@ -67,7 +67,7 @@ struct Spread {
   Pooling kind;
 };
 
-// The last sequence that begins at or before `row`; `seqs` for a row behind all of them.
+// The last sequence that begins at or before `row`; `seqs` for a row after all of them.
 __device__ int sequence_of(const int32_t* cu, int seqs, int64_t row) {
   int low = 0, high = seqs + 1;
   while (low < high) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frozen weights in fewer bits: validation, cost and dispatch.
+// Quantised frozen weights: validation, cost and dispatch.
 #include "ops/quantise.h"
 
 namespace gradmill {

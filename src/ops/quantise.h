@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frozen weights in fewer bits. int8: code = round(127 v / absmax of the row). nf4: the nearest of 16 quantiles of a
-// normal distribution times the absmax of 64 neighbours of the flattened matrix, two codes a byte, the first one in the
-// high half (bitsandbytes' format).
+// Quantised frozen weights. int8: code = round(127 v / absmax of the row). nf4 (the format of bitsandbytes): the
+// nearest of 16 quantiles of a normal distribution times the absmax of 64 neighbours in the flattened matrix; two codes
+// per byte, the first one in the high half.
 #pragma once
 
 #include "core/exec_context.h"
@@ -12,7 +12,7 @@ namespace gradmill {
 
 inline constexpr int64_t kNf4Block = 64;
 
-// Of a matrix (rows, cols). Codes are bytes, scales fp32 (int8: absmax / 127; nf4: absmax).
+// For a matrix (rows, cols). Codes are bytes, scales fp32 (int8: absmax / 127; nf4: absmax).
 struct QuantisedShapes {
   Shape codes, scales;
 };
@@ -23,9 +23,9 @@ struct QuantiseArgs {
   TensorView codes, scales;
   WeightFormat format = WeightFormat::int8;
 };
-// codes and scales from values.
+// Computes codes and scales from values.
 void quantise(ExecContext& ctx, const QuantiseArgs& args);
-// values from codes and scales, rounded to their dtype.
+// Computes values from codes and scales, rounded to their dtype.
 void dequantise(ExecContext& ctx, const QuantiseArgs& args);
 
 template <Device D, class T>
@@ -33,7 +33,7 @@ void quantise(ExecContext& ctx, const QuantiseArgs& args);
 template <Device D, class T>
 void dequantise(ExecContext& ctx, const QuantiseArgs& args);
 
-// The quantiles, as Dettmers et al., "QLoRA", define them: 8 below zero, 0, and 7 above, scaled to [-1, 1].
+// The quantiles as defined by Dettmers et al., "QLoRA": 8 below zero, 0, and 7 above, scaled to [-1, 1].
 inline constexpr float kNf4Values[16] = {-1.0f,
                                          -0.6961928009986877f,
                                          -0.5250730514526367f,

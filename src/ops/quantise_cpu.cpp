@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frozen weights in fewer bits on the CPU: the reference.
+// Quantised frozen weights on the CPU: the reference implementation.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@
 namespace gradmill {
 namespace {
 
-constexpr int64_t kTaskBlocks = 256;  // nf4 blocks of a task
+constexpr int64_t kTaskBlocks = 256;  // nf4 blocks per task
 
 template <class T>
 float largest(const T* values, int64_t count) {
@@ -26,7 +26,7 @@ void quantise_row(const T* values, int64_t cols, int8_t* codes, float& scale) {
   for (int64_t c = 0; c < cols; ++c) codes[c] = static_cast<int8_t>(std::nearbyint(float(values[c]) * factor));
 }
 
-// The index of the nearest quantile; halfway, the lower one.
+// The index of the nearest quantile; of two equally near ones, the lower.
 uint32_t nearest_nf4(float value) {
   uint32_t code = 0;
   for (size_t i = 0; i + 1 < 16; ++i) code += value > 0.5f * (kNf4Values[i] + kNf4Values[i + 1]) ? 1 : 0;

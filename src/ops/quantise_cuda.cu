@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frozen weights in fewer bits on CUDA. Dequantising is part of every step and bound by memory: 2.5 bytes an element
-// from nf4 to bf16, 3 from int8. A thread has eight elements at a time, so that it stores 16 bytes.
+// Quantised frozen weights on CUDA. Dequantising is part of every step and memory-bound: 2.5 bytes per element from nf4
+// to bf16, 3 from int8. A thread processes eight elements at a time, so that it stores 16 bytes.
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "cuda/packed.cuh"
@@ -39,7 +39,7 @@ Nf4Table nf4_table() {
   return table;
 }
 
-// A block a row: runs once, when weights are loaded.
+// One block per row. Runs once, when weights are loaded.
 template <class N>
 __global__ void __launch_bounds__(kThreads) quantise_int8_kernel(const Quantised<N> args) {
   __shared__ float shared[kThreads / kWarpSize];
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads) quantise_int8_kernel(const Quantised
   }
 }
 
-// A warp a block of 64: a byte a lane.
+// One warp per block of 64; one byte per lane.
 template <class N>
 __global__ void __launch_bounds__(kThreads) quantise_nf4_kernel(const Quantised<N> args, const Nf4Table table) {
   static_assert(kNf4Block == 2 * kWarpSize);
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreads) quantise_nf4_kernel(const Quantised<
   args.codes[first / 2] = static_cast<int8_t>(code);
 }
 
-// Elements from `first` on, as many as there are.
+// Stores elements from `first` on, as far as they exist.
 template <class N>
 __device__ void store_eight(const float (&values)[kPack], N* to, int64_t first, int64_t size) {
   if (first + kPack <= size) {
@@ -112,14 +112,14 @@ __global__ void __launch_bounds__(kThreads) dequantise_nf4_kernel(const Quantise
     float values[kPack];
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
-      // Byte i / 2, its high half first.
+      // Element i is in byte i / 2, the high half first.
       values[i] = table[codes[u] >> (8 * (i / 2) + (i % 2 == 0 ? 4 : 0)) & 15] * scales[u];
     }
     store_eight(values, args.values, first, args.size);
   }
 }
 
-// Eight columns of a row a thread; rows that are no multiple of eight go an element at a time.
+// Eight columns of a row per thread. If the row length is not a multiple of eight, one element at a time.
 template <class N, int kCount>
 __global__ void __launch_bounds__(kThreads) dequantise_int8_kernel(const Quantised<N> args) {
   const int64_t begin = int64_t{blockIdx.x} * (kThreads * kUnroll) + threadIdx.x;

@@ -9,9 +9,9 @@
 namespace gradmill {
 namespace {
 
-// How many parts the gradients of the weights are summed from. On a GPU one of each block: as many as the registers
-// hold at once, of at least 128 heads each; and enough for all heads of a row, of which a block has no less than 8 in
-// hand.
+// The number of partial sums for the gradients of the weights. On a GPU there is one per block: as many as run at once,
+// but each with at least 128 heads. There must also be enough blocks for all heads of a row, of which a block has at
+// least 8.
 int64_t num_partials(const RopeArgs& args, int64_t rows, const DeviceSpec& device) {
   if (device.kind == DeviceKind::cpu) return row_chunks(rows).count;
   constexpr int64_t kBlocksPerUnit = 2, kHeadsPerBlock = 128, kHeadsAtOnce = 8;
@@ -21,7 +21,7 @@ int64_t num_partials(const RopeArgs& args, int64_t rows, const DeviceSpec& devic
   return std::max(least, std::min(kBlocksPerUnit * device.num_units, useful));
 }
 
-// `rotated` is the tensor that is certainly there: the forward's input, the backward's dout.
+// `rotated` is the tensor that is always defined: the forward's input or the backward's dout.
 void validate(const RopeArgs& args, const TensorView& rotated) {
   assert(args.head_dim > 0 && args.head_dim % 2 == 0);
   assert(rotated.shape.rank() == 2 && rotated.cols() == (args.heads + args.kv_heads) * args.head_dim);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary positions (half rotation: element j pairs with j + D/2), with an optional RMSNorm of each head before them
-// (QK-norm). Works on the q and k columns of the packed projection: (H + Hkv) heads of D.
+// Rotary positions (half rotation: element j is paired with j + D/2), with an optional RMSNorm of each head before
+// (QK-norm). Works on the q and k columns of the packed projection: (H + Hkv) heads of size D.
 #pragma once
 
 #include "core/exec_context.h"
@@ -21,9 +21,9 @@ struct RopeArgs {
 void rope_forward(ExecContext& ctx, const RopeArgs& args);
 
 struct RopeGradArgs {
-  RopeArgs forward;  // `in` as it was before the forward (looked at only with QK-norm); `out` is not looked at
-  TensorView dout;   // (N, (H + Hkv) * D); rows may be strided
-  TensorView din;    // out; may be dout or forward.in
+  RopeArgs forward;                 // `in` as before the forward (read only with QK-norm); `out` is ignored
+  TensorView dout;                  // (N, (H + Hkv) * D); rows may be strided
+  TensorView din;                   // out; may be dout or forward.in
   TensorView dq_weight, dk_weight;  // (D) fp32, or undefined
   float q_beta = 0, k_beta = 0;     // dweight = new + beta * old
 };
@@ -31,8 +31,8 @@ void rope_backward(ExecContext& ctx, const RopeGradArgs& args);
 
 template <Device D, class T>
 void rope_forward(ExecContext& ctx, const RopeArgs& args);
-// `partials` (2, chunks, D) fp32 holds each row chunk's (on a GPU: each block's) part of dq_weight and dk_weight;
-// undefined without QK-norm.
+// `partials` (2, chunks, D) fp32 receives the part of dq_weight and dk_weight of each chunk of rows (on a GPU: of each
+// block); undefined without QK-norm.
 template <Device D, class T>
 void rope_backward(ExecContext& ctx, const RopeGradArgs& args, const TensorView& partials);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoPE on the CPU: a head at a time, both halves of its pairs in one pass, so that rotating in place is safe.
+// RoPE on the CPU: one head at a time, with both halves of its pairs in one pass, so that rotating in place is safe.
 #include "ops/rope.h"
 #include "ops/row_chunks.h"
 
@@ -57,8 +57,8 @@ HWY_INLINE void forward_head(const RopeArgs& args, const T* x, const T* weight, 
   });
 }
 
-// The gradient of RMSNorm behind that of the rotation: dx = rstd * (g - n * mean(g * n)), with n the normalised head
-// and g = gain * rotated-back dout. The rotation is done twice: dx may lie where dout does.
+// The gradient of RMSNorm after that of the rotation: dx = rstd * (g - n * mean(g * n)), where n is the normalised head
+// and g = gain * (dout rotated back). Rotates twice, because dx may overwrite dout.
 template <class T>
 HWY_INLINE void backward_normed_head(const RopeArgs& args, const T* x, const T* weight, const float* cosines,
                                      const T* dout, T* dx, float* dweight) {

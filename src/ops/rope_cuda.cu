@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoPE on a GPU. A group of neighbouring lanes holds a head: each lane the same elements of both halves, 16 bytes of
-// each, so that a pair never leaves its thread, rotating in place is safe, and QK-norm reduces within the group. A
-// group keeps its head and walks over rows: the gain stays in registers, and so do the gradients of one weight.
-// Memory-bound: the forward reads and writes each element once, the backward of QK-norm reads two and writes one; the
+// RoPE on a GPU. A group of neighbouring lanes holds a head. Each lane has the same elements of both halves, 16 bytes
+// of each, so that a pair stays within one thread, rotating in place is safe, and QK-norm reduces within the group. A
+// group keeps its head and loops over rows, so that the gain and the gradients of one weight stay in registers.
+// Memory-bound: the forward reads and writes each element once; the backward of QK-norm reads two and writes one. The
 // table of angles comes from the caches.
 #include "ops/rope.h"
 
@@ -16,12 +16,12 @@
 namespace gradmill {
 namespace {
 
-constexpr int kForwardBlocks = 3, kBackwardBlocks = 2;  // of a multiprocessor: what the registers allow
-constexpr uint32_t kForwardRows = 4;  // of a thread, at most: blocks come and go, which evens out the load
+constexpr int kForwardBlocks = 3, kBackwardBlocks = 2;  // per multiprocessor: what the registers allow
+constexpr uint32_t kForwardRows = 4;                    // per thread, at most: many short blocks even out the load
 
-// `step` rows are in hand at a time; the next ones are on their way meanwhile: 32 bytes a thread, 24 KB a
-// multiprocessor, half as much again as keeps the memory busy. About 12 instructions an element with QK-norm, two
-// fifths of what could be issued while its 4 bytes (bf16) move.
+// `step` rows are processed at a time, while the next ones are in flight: 32 bytes per thread, 24 KB per
+// multiprocessor, which is 50% more than needed to keep the memory busy. About 12 instructions per element with
+// QK-norm, two fifths of what could be issued while its 4 bytes (bf16) move.
 template <class N, class L, bool kNormed>
 __global__ void __launch_bounds__(kThreads, kForwardBlocks) rope_kernel(const Rope<N> rope, uint32_t step) {
   const Place place = Place::of<L>(rope.all_heads, rope.head_dim);
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads, kForwardBlocks) rope_kernel(const Ro
   }
 }
 
-// The sum over the block of what its groups with a head of q hold, to q_out (D), and likewise k_out.
+// Sums over the block's groups with a head of q to q_out (D), and over those with a head of k to k_out.
 template <class L>
 __device__ void sum_over_block(const Head<L>& sums, bool query, int half, float* q_out, float* k_out) {
   constexpr int kWidth = 2 * L::kHalf, kParts = kThreads / kWidth;
@@ -88,10 +88,11 @@ __device__ void sum_over_block(const Head<L>& sums, bool query, int half, float*
   k_out[column / L::kHalf * half + element] = of_k;
 }
 
-// dx = rstd * (g - n * mean(g * n)), n = rstd * x the normalised head, g = gain * dout rotated back; dweight = sum of
-// n * that dout. With rstd in the angles this is g' - x * rstd^2 * mean(g' * x) and the sum of x * dout'. `rope.out` is
-// din. A fixed grid, so that there are few partials. 64 bytes a thread are on their way, 32 KB a multiprocessor. About
-// 18 instructions an element, two fifths of what could be issued while its 6 bytes (bf16) move.
+// dx = rstd * (g - n * mean(g * n)), where n = rstd * x is the normalised head and g = gain * (dout rotated back);
+// dweight = sum of n * (dout rotated back). With rstd multiplied into the angles, these become g' - x * rstd^2 *
+// mean(g' * x) and the sum of x * dout'. `rope.out` is din. The grid is fixed, so that there are few partials. 64 bytes
+// per thread are in flight, 32 KB per multiprocessor. About 18 instructions per element, two fifths of what could be
+// issued while its 6 bytes (bf16) move.
 template <class N, class L>
 __global__ void __launch_bounds__(kThreads, kBackwardBlocks)
     normed_backward_kernel(const Rope<N> rope, const N* dout, int64_t dout_stride, float* partials) {
@@ -156,8 +157,8 @@ Rope<cuda::Native<T>> make_rope(const RopeArgs& args, const TensorView& in, cons
           .direction = direction};
 }
 
-// Calls run.template operator()<Layout>() with the layout for heads of this size: 16 bytes a lane where every tensor
-// allows them, else one element at a time on a whole warp.
+// Calls run.template operator()<Layout>() with the layout for heads of this size: 16 bytes per lane if all tensors
+// allow it, otherwise one element at a time on a whole warp.
 template <class T, class Run>
 void with_layout(int64_t head_dim, std::initializer_list<TensorView> views, Run&& run) {
   constexpr int kPack = 16 / sizeof(T);
@@ -166,7 +167,8 @@ void with_layout(int64_t head_dim, std::initializer_list<TensorView> views, Run&
                 fmt::format("RoPE on a GPU takes heads of at most {} elements, not {}", kMaxHeadDim, head_dim),
                 "choose more heads or a smaller head size");
   }
-  const bool aligned = std::all_of(views.begin(), views.end(), [](const TensorView& view) {  // undefined ones are
+  // undefined views are aligned
+  const bool aligned = std::all_of(views.begin(), views.end(), [](const TensorView& view) {
     return view.row_stride % kPack == 0 && reinterpret_cast<uintptr_t>(view.data) % 16 == 0;
   });
   const int64_t half = head_dim / 2, packs = half / kPack;

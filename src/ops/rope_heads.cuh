@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads as RoPE on a GPU holds them: spread over the lanes of a group, each lane with pairs of both halves.
+// How RoPE on a GPU holds heads: distributed over the lanes of a group; each lane has pairs from both halves.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ using cuda::Packed;
 
 constexpr int kThreads = 256, kMaxHeadDim = 256;
 
-// How a head lies on lanes: piece p of a lane is the kPack elements from (lane + p * kLanes) * kPack on, of either
-// half. Pieces beyond the half read as zeros and are not written.
+// The layout of a head: piece p of a lane is the kPack elements from (lane + p * kLanes) * kPack on, in either half.
+// Pieces beyond the half read as zeros and are not written.
 template <int kPackSize, int kNumLanes, int kNumPieces>
 struct Layout {
   static constexpr int kPack = kPackSize, kLanes = kNumLanes, kPieces = kNumPieces, kPairs = kPack * kPieces;
-  static constexpr int kGroups = kThreads / kLanes, kHalf = kLanes * kPairs;  // of a block; the largest half
+  static constexpr int kGroups = kThreads / kLanes, kHalf = kLanes * kPairs;  // groups per block; the largest half
 
   __device__ static int group() { return static_cast<int>(threadIdx.x) / kLanes; }
   __device__ static int first() { return static_cast<int>(threadIdx.x) % kLanes * kPack; }
-  __device__ static int offset(int piece) { return piece * kLanes * kPack; }  // of a piece from the first
+  __device__ static int offset(int piece) { return piece * kLanes * kPack; }  // of a piece, from the first
 };
 
 template <class N>
@@ -37,10 +37,10 @@ struct Rope {
   uint32_t rows, heads, all_heads;
   int head_dim;
   float inverse_dim, eps, weight_offset;
-  float direction;  // of the rotation: -1 turns back
+  float direction;  // of the rotation; -1 rotates back
 };
 
-// A thread's part of a head, as it is in memory.
+// A thread's part of a head, as stored in memory.
 template <class N, class L>
 struct RawHead {
   using Piece = Packed<N, L::kPack>;
@@ -58,7 +58,7 @@ struct RawHead {
     }
     return raw;
   }
-  // What the caches should keep.
+  // Loads data that the caches should keep.
   __device__ static RawHead load(const N* from, int half, bool active) {
     return load(from, half, active, [](const N* at) { return Piece::load(at); });
   }
@@ -91,7 +91,7 @@ struct Head {
       Piece::of([&](int i) { return high[piece * L::kPack + i]; }).store(to + half + L::offset(piece));
     }
   }
-  // visit(this element, the other's), for both halves.
+  // Calls visit(element of this head, element of the other) for both halves.
   template <class Visit>
   __device__ void zip(const Head& other, Visit&& visit) {
 #pragma unroll
@@ -122,8 +122,8 @@ struct Head {
   }
 };
 
-// The head of a thread, its first row, and where its elements begin in the head's row. Groups number the heads of rows
-// as they lie in memory: a warp may hold parts of two rows, and no lane is idle whatever the number of heads.
+// A thread's head, its first row, and the position of its elements in the row. Groups number the heads of rows in
+// memory order: a warp may hold parts of two rows, and no lane is idle for any number of heads.
 struct Place {
   uint32_t row, head;
   int64_t column;
@@ -143,7 +143,7 @@ __device__ Head<L> angles_at(const Rope<N>& rope, int position) {
   return Head<L>(RawHead<float, L>::load(from, rope.head_dim / 2, true));
 }
 
-// A step of Newton's method takes rsqrtf within an ulp.
+// One step of Newton's method makes rsqrtf accurate to one ulp.
 template <class L, class N>
 __device__ float rstd_of(const Rope<N>& rope, const Head<L>& x) {
   const float variance = fmaf(x.dot(x), rope.inverse_dim, rope.eps), rstd = rsqrtf(variance);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How reductions over rows are cut: by shape and device alone, so that their bits do not depend on the number of
+// How reductions over rows are divided: by shape and device alone, so that their bits do not depend on the number of
 // threads.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace gradmill {
 
 struct RowChunks {
-  int64_t rows;  // of one chunk; the last may be shorter
+  int64_t rows;  // per chunk; the last may be shorter
   int64_t count;
 };
 
@@ -21,7 +21,7 @@ inline RowChunks row_chunks(int64_t rows, int64_t most = 64) {
   return {size, (rows + size - 1) / size};
 }
 
-// On a GPU a chunk is the work of `blocks` thread blocks side by side, and each multiprocessor gets `per_unit` blocks.
+// On a GPU, `blocks` thread blocks side by side process a chunk, and each multiprocessor gets `per_unit` blocks.
 inline RowChunks row_chunks(int64_t rows, const DeviceSpec& device, int64_t per_unit, int64_t blocks) {
   if (device.kind == DeviceKind::cpu) return row_chunks(rows);
   return row_chunks(rows, std::max<int64_t>(1, (per_unit * device.num_units + blocks - 1) / blocks));

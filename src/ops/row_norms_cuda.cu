@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Squared norms of rows on CUDA: a block a row. It runs once, when weights are loaded.
+// Squared norms of rows on CUDA: one block per row. Runs once, when weights are loaded.
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "cuda/numeric.cuh"

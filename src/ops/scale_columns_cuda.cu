@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Column-wise scale and shift on CUDA: bound by memory, 4 bytes a bf16 element (6 with a copy).
+// Column-wise scale and shift on CUDA. Memory-bound: 4 bytes per bf16 element (6 with a copy).
 #include "cuda/engine.h"
 #include "cuda/packed.cuh"
 #include "cuda/row_tiles.cuh"
@@ -10,7 +10,7 @@ namespace {
 
 using cuda::Packed;
 
-constexpr int kRows = 4;  // of a thread
+constexpr int kRows = 4;  // per thread
 
 template <class N>
 struct ScaleRows {

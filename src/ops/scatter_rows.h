@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies rows to where an index says: new keys and values to their positions in a cache.
+// Copies rows to the positions given by an index, such as new keys and values to a cache.
 #pragma once
 
 #include "core/exec_context.h"
@@ -10,7 +10,7 @@ namespace gradmill {
 struct ScatterRowsArgs {
   TensorView from;     // (N, C), rows may be strided
   TensorView indices;  // (N) int32, distinct, in [0, P)
-  TensorView to;       // (P, C) row indices[n] = row n of from; other rows stay. Rows may be strided
+  TensorView to;       // (P, C) row indices[n] = row n of from; other rows are unchanged. Rows may be strided
 };
 void scatter_rows(ExecContext& ctx, const ScatterRowsArgs& args);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scattered rows on a GPU: a warp a row.
+// Scattered rows on a GPU: one warp per row.
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "cuda/numeric.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = cap * tanh(x / cap): logits that stay below a limit; with a cap of 1, tanh itself.
+// y = cap * tanh(x / cap): limits logits smoothly. With a cap of 1 it is tanh.
 #pragma once
 
 #include "core/exec_context.h"
@@ -15,9 +15,9 @@ struct SoftCapArgs {
 void soft_cap_forward(ExecContext& ctx, const SoftCapArgs& args);
 
 struct SoftCapGradArgs {
-  TensorView x;   // (N, C) as the forward read it
+  TensorView x;   // (N, C) the input of the forward
   TensorView dy;  // (N, C)
-  TensorView dx;  // (N, C) out; may be either of them
+  TensorView dx;  // (N, C) out; may be x or dy
   float cap = 1;
 };
 void soft_cap_backward(ExecContext& ctx, const SoftCapGradArgs& args);

@@ -14,7 +14,7 @@ namespace gradmill {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Past 10 it is 1 in fp32; the library's version overflows at 44. NaN stays NaN.
+// From 10 on the result is 1 in fp32; the library's version overflows at 44. NaN stays NaN.
 HWY_INLINE Floats tanh(Floats x) {
   const Floats limited = hn::Max(hn::Min(x, splat(10.0f)), splat(-10.0f));
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(FloatTag(), limited));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Soft caps on a GPU: element by element, bound by memory.
+// Soft caps on a GPU: element by element, memory-bound.
 #include "cuda/engine.h"
 #include "cuda/packed.cuh"
 #include "cuda/row_tiles.cuh"
@@ -10,12 +10,12 @@ namespace {
 
 using cuda::Packed;
 
-constexpr int kRows = 2;  // of a thread
+constexpr int kRows = 2;  // per thread
 
 template <class N>
 struct Capped {
   const N* x;
-  const N* dy;  // null: forward
+  const N* dy;  // null in the forward
   N* out;
   int64_t x_stride, dy_stride, out_stride;
   float cap, inverse;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values between the host and the device, outside of steps: start-up, checkpoints, samples. Both sides are finished
-// when these return. On paper they must not be called.
+// Copies values between host and device outside of steps: at start-up, for checkpoints and for samples. Waits for
+// pending work on both sides before it returns. Must not be called in a dry run.
 #pragma once
 
 #include "core/exec_context.h"
@@ -8,7 +8,7 @@
 
 namespace gradmill {
 
-// `to` and `from` are contiguous tensors of the context's device.
+// `to` and `from` must be contiguous tensors on the context's device.
 void copy_to_device(ExecContext& ctx, const TensorView& to, const void* host);
 void copy_to_host(ExecContext& ctx, void* host, const TensorView& from);
 void copy_on_device(ExecContext& ctx, const TensorView& to, const TensorView& from);

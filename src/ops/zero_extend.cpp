@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zeros behind a tensor: validation, cost and dispatch.
+// Copy with zero padding: validation, cost and dispatch.
 #include "ops/zero_extend.h"
 
 namespace gradmill {

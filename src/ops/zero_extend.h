@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies a tensor and writes zeros behind it: a weight with rows of zeros, up to a size that products like.
+// Copies a tensor and writes zeros after it. Used to pad a weight with rows of zeros to a size that suits GEMMs.
 #pragma once
 
 #include "core/exec_context.h"
@@ -8,8 +8,8 @@
 namespace gradmill {
 
 struct ZeroExtendArgs {
-  TensorView from;  // contiguous
-  TensorView to;    // contiguous, at least as many elements, not overlapping from
+  TensorView from;  // must be contiguous
+  TensorView to;    // contiguous, with at least as many elements; must not overlap `from`
 };
 void zero_extend(ExecContext& ctx, const ZeroExtendArgs& args);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zeros behind a tensor on the CPU.
+// Copy with zero padding on the CPU.
 #include <algorithm>
 
 #include "cpu/reduce.h"

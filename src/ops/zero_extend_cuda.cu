@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zeros behind a tensor on CUDA: one kernel, where a copy and a clearing would be two launches.
+// Copy with zero padding on CUDA: one kernel instead of a copy and a memset.
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "cuda/packed.cuh"

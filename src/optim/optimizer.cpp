@@ -9,7 +9,7 @@
 namespace gradmill {
 namespace {
 
-// Parameters begin at multiples of kSegmentPadding, so a block has one group.
+// Parameters start at multiples of kSegmentPadding, so each block belongs to one group.
 std::vector<int8_t> groups_of_blocks(const ParamTable& table) {
   std::vector<int8_t> groups(static_cast<size_t>(table.flat_size() / kSegmentPadding));
   for (const Segment& segment : table.segments()) {

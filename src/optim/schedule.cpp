@@ -10,7 +10,7 @@
 namespace gradmill {
 namespace {
 
-// How far the way from peak to floor has been gone, for a progress in [0, 1] after the warm-up.
+// The fraction of the way from peak to floor, for a progress in [0, 1] after the warm-up.
 double fall(const Schedule& schedule, double progress) {
   switch (schedule.kind) {
     case ScheduleKind::constant:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Learning-rate schedules: the rate is a function of the step, so resuming needs no state.
+// Learning-rate schedules. The rate is a function of the step, so resuming needs no state.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@ enum class ScheduleKind : uint8_t { constant, linear, cosine, wsd };
 // Throws a usage error that lists the names.
 ScheduleKind schedule_kind(std::string_view name);
 
-// Linear warm-up to `peak`, then: constant; or down to `floor` at the last step, in a line or half a cosine; or, for
-// wsd (warm-up, stable, decay), constant until the last `decay_fraction` of the run and then down in a line.
+// Linear warm-up to `peak`. Then the rate stays constant; or falls to `floor` at the last step, linearly or as half a
+// cosine; or, for wsd (warm-up, stable, decay), stays constant and falls linearly over the last `decay_fraction` of the
+// run.
 struct Schedule {
   ScheduleKind kind = ScheduleKind::cosine;
   float peak = 1e-3f;

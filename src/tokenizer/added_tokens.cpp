@@ -8,7 +8,7 @@
 namespace gradmill {
 namespace {
 
-// The start of the character that ends at `end`.
+// Where the character that ends at `end` begins.
 size_t previous_char(std::string_view text, size_t end) {
   for (size_t length = std::min<size_t>(4, end); length > 1; --length) {
     if (read_utf8(text, end - length).num_bytes == length) return end - length;
@@ -92,7 +92,7 @@ std::vector<TextPart> AddedTokens::split(std::string_view text, bool normalized,
     }
     const AddedToken& token = *found.token;
     size_t begin = i, end = found.end;
-    i = end;  // a match that does not count is passed over as a whole
+    i = end;  // a rejected match is skipped as a whole
     if (token.special && !parse_special) continue;
     if (token.single_word && (is_word_before(text, begin) || is_word_after(text, end))) continue;
     if (token.lstrip) begin = strip_left(text, begin, done);

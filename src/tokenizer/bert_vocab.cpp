@@ -39,7 +39,7 @@ std::unique_ptr<PipelineTokenizer> make_bert_tokenizer(std::string_view vocab, s
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].size() > kMaxTokenBytes) throw bad(fmt::format("line {} has {} bytes", i + 1, lines[i].size()));
     if (!vocabulary.add(static_cast<TokenId>(i), lines[i])) {
-      throw bad(fmt::format("line {}: the token {} comes a second time", i + 1, quote_for_message(lines[i])));
+      throw bad(fmt::format("line {}: the token {} appears twice", i + 1, quote_for_message(lines[i])));
     }
   }
   const auto unknown = vocabulary.id("[UNK]"), cls = vocabulary.id("[CLS]"), sep = vocabulary.id("[SEP]");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BERT's vocab.txt: one token a line, its id the number of the line.
+// Reads BERT's vocab.txt: one token per line; the id is the line number, counted from 0.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,10 @@
 namespace gradmill {
 
 struct BertVocabOptions {
-  bool lowercase = true;  // and without accents
+  bool lowercase = true;  // converts to lower case and strips accents
 };
 
-// [UNK] must be there; [CLS] and [SEP], where they are, make the template. Throws a data_error that starts with
-// `where`.
+// [UNK] is required. [CLS] and [SEP], if present, make up the template. Throws a data_error that starts with `where`.
 std::unique_ptr<PipelineTokenizer> make_bert_tokenizer(std::string_view vocab, std::string_view where,
                                                        const BertVocabOptions& options = {});
 

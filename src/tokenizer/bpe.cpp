@@ -29,7 +29,7 @@ void Bpe::encode_word(std::string_view word, std::vector<WordToken>& tokens) con
 
 void Bpe::split_bytes(std::string_view word, std::vector<WordToken>& tokens) const {
   bool after_unknown = false;
-  uint32_t num_left_out = 0;  // they count as part of the next token
+  uint32_t num_left_out = 0;  // omitted bytes, which count as part of the next token
   for (const char letter : word) {
     const TokenId known = byte_ids_[static_cast<unsigned char>(letter)];
     const TokenId id = known < 0 ? options_.unknown : known;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte-level byte-pair encoding: words are raw bytes, and each byte is a token to begin with.
+// Byte-level byte-pair encoding: words are raw bytes, and initially each byte is one token.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@
 namespace gradmill {
 
 struct BpeOptions {
-  bool ignore_merges = false;  // a word that is a token is that token, whatever the merges would make of it
-  TokenId unknown = -1;        // for bytes without a token; -1: they are left out, as in Hugging Face's library
-  bool fuse_unknown = false;   // neighbouring unknown bytes are one token
+  bool ignore_merges = false;  // a word that is itself a token is not split, whatever the merges would give
+  TokenId unknown = -1;        // for bytes without a token; -1: they are omitted, as in Hugging Face's library
+  bool fuse_unknown = false;   // neighbouring unknown bytes become one token
 };
 
 class Bpe final : public WordModel {
@@ -30,7 +30,7 @@ class Bpe final : public WordModel {
   Vocabulary vocabulary_;
   MergeTable merges_;
   BpeOptions options_;
-  std::array<TokenId, 256> byte_ids_;  // -1 where a byte has no token
+  std::array<TokenId, 256> byte_ids_;  // -1 if a byte has no token
 };
 
 }  // namespace gradmill

@@ -41,7 +41,7 @@ class Trainer {
     return entry->second;
   }
 
-  // In the order of the characters that spell the bytes.
+  // Adds the bytes in the order of the characters that spell them.
   void add_alphabet(const WordCounter& words) {
     std::array<bool, 256> known;
     known.fill(options_.all_bytes);
@@ -74,7 +74,7 @@ class Trainer {
     });
   }
 
-  // Of equal merges the last one counts, as it does when a file is read.
+  // The last of equal merges counts, as when a file is read.
   std::vector<TokenPair> distinct_merges() const {
     std::set<TokenPair> seen;
     std::vector<TokenPair> merges;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A learned BPE as a tokenizer.json.
+// Writes a learned BPE as tokenizer.json.
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -53,11 +53,11 @@ ordered_json added_tokens(const std::vector<std::string>& tokens) {
 }  // namespace
 
 std::string TrainedBpe::to_json() const {
-  // Built as a list of pairs: an ordered object looks through all its keys for each new one.
+  // Built as a list of pairs, because an ordered object searches all of its keys for each insertion.
   ordered_json::object_t vocab;
   vocab.reserve(tokens.size());
   for (size_t id = 0; id < tokens.size(); ++id) vocab.push_back({tokens[id], id});
-  // As strings, which every version reads; the spelling of bytes has no spaces.
+  // Merges are written as strings, which every version can read. The spelling of bytes contains no spaces.
   ordered_json pairs = ordered_json::array();
   for (const auto& [left, right] : merges) {
     pairs.push_back(tokens[static_cast<size_t>(left)] + " " + tokens[static_cast<size_t>(right)]);

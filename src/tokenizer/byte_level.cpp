@@ -9,7 +9,7 @@
 namespace gradmill {
 namespace {
 
-constexpr char32_t kNumChars = 0x100 + 68;  // 68 bytes do not spell themselves
+constexpr char32_t kNumChars = 0x100 + 68;  // 68 bytes are not spelled as themselves
 
 struct ByteTables {
   std::array<char32_t, 256> to_char{};

@@ -17,7 +17,7 @@ std::array<TokenId, 256> find_byte_tokens(const Vocabulary& vocabulary) {
   return ids;
 }
 
-// The tokens of a word before any merge.
+// Splits a word into its tokens before any merge.
 class CharBpe::Splitter {
  public:
   Splitter(const CharBpe& bpe, std::vector<WordToken>& tokens) : bpe_(bpe), tokens_(tokens) {}
@@ -56,7 +56,7 @@ class CharBpe::Splitter {
     num_unknown_ += length;
   }
 
-  // An unknown token that is still open is written behind the bytes, as in Hugging Face's library.
+  // An open unknown token is written after the bytes, as in Hugging Face's library.
   bool add_bytes(std::string_view letter, bool first, bool last) {
     std::string text;
     if (!first) text += bpe_.options_.prefix;
@@ -74,8 +74,8 @@ class CharBpe::Splitter {
 
   const CharBpe& bpe_;
   std::vector<WordToken>& tokens_;
-  uint32_t num_unknown_ = 0;   // bytes
-  uint32_t num_left_out_ = 0;  // bytes, which count as part of the next token
+  uint32_t num_unknown_ = 0;   // in bytes
+  uint32_t num_left_out_ = 0;  // in bytes, which count as part of the next token
 };
 
 CharBpe::CharBpe(Vocabulary vocabulary, const std::vector<Merge>& merges, CharBpeOptions options)

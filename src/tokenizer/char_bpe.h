@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte-pair encoding of characters, as Llama 2 and Gemma have it: each character is a token to begin with, and those
-// that are none become the tokens of their bytes, or the unknown token.
+// Byte-pair encoding of characters, as in Llama 2 and Gemma: initially each character is one token. Characters that are
+// not in the vocabulary become the tokens of their bytes, or the unknown token.
 #pragma once
 
 #include <array>
@@ -14,17 +14,17 @@
 
 namespace gradmill {
 
-// The tokens `<0x00>` to `<0xFF>` of a vocabulary; -1 for those it lacks.
+// The tokens `<0x00>` to `<0xFF>` of a vocabulary; -1 for missing ones.
 std::array<TokenId, 256> find_byte_tokens(const Vocabulary& vocabulary);
 
 struct CharBpeOptions {
-  bool ignore_merges = false;  // a word that is a token is that token, whatever the merges would make of it
+  bool ignore_merges = false;  // a word that is itself a token is not split, whatever the merges would give
   bool byte_fallback = false;
-  TokenId unknown = -1;        // -1: what has no token is left out, as in Hugging Face's library
-  bool fuse_unknown = false;   // neighbouring unknown characters are one token
-  std::string prefix;          // of characters that do not begin a word
-  std::string suffix;          // of the one that ends it
-  std::vector<TokenId> whole;  // tokens that are taken as they are, before any merge; of several the longest
+  TokenId unknown = -1;        // -1: characters without a token are omitted, as in Hugging Face's library
+  bool fuse_unknown = false;   // neighbouring unknown characters become one token
+  std::string prefix;          // added to characters that do not begin a word
+  std::string suffix;          // added to the character that ends a word
+  std::vector<TokenId> whole;  // tokens matched in the text before any merge; the longest match wins
 };
 
 class CharBpe final : public WordModel {
@@ -37,7 +37,7 @@ class CharBpe final : public WordModel {
  private:
   class Splitter;
   TokenId char_token(std::string_view letter, bool first, bool last) const;
-  // The length of the `whole` token that the text begins with, or 0.
+  // Length of the `whole` token at the start of the text, or 0.
   WordToken find_whole(std::string_view text) const;
 
   Vocabulary vocabulary_;

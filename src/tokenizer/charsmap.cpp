@@ -13,13 +13,14 @@
 namespace gradmill {
 namespace {
 
-// A unit of darts-clone: label and offset to the children, or the value of a leaf.
+// A unit of darts-clone contains a label and the offset to its children, or the value of a leaf.
 bool has_leaf(uint32_t unit) { return (unit >> 8 & 1) != 0; }
 uint32_t value_of(uint32_t unit) { return unit & 0x7FFFFFFF; }
 uint32_t label_of(uint32_t unit) { return unit & 0x800000FF; }
 uint32_t offset_of(uint32_t unit) { return (unit >> 10) << ((unit & 0x200) >> 6); }
 
-constexpr size_t kMaxReplacement = 256;  // bytes: no map may blow a text up; real ones stay below 40
+constexpr size_t kMaxReplacement = 256;  // in bytes: keeps a map from inflating a text; real replacements are shorter
+                                         // than 40
 
 bool has_long_replacement(std::string_view replacements) {
   size_t begin = 0;
@@ -51,7 +52,7 @@ class Precompiled final : public Normalizer {
   }
 
  private:
-  // The whole part becomes what its first bytes stand for.
+  // Replaces the whole part with the replacement of its first bytes.
   bool replace(Rewriter& out, size_t begin, size_t end) const {
     const std::string_view part = out.original().substr(begin, end - begin);
     const Charsmap::Match match = map_.find_first(part);
@@ -102,7 +103,7 @@ Charsmap::Match Charsmap::find(std::string_view text, bool longest) const {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     node ^= byte;
-    // A map may point anywhere: what lies outside ends the search.
+    // A damaged map may contain any offset. Leaving the array ends the search.
     if (byte == 0 || node >= units_.size() || label_of(units_[node]) != byte) break;
     const uint32_t unit = units_[node];
     node ^= offset_of(unit);

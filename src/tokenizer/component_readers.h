@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The components of a tokenizer.json, each from its JSON. Private to the library.
+// Readers for the components of a tokenizer.json. Private to the library.
 #pragma once
 
 #include <memory>
@@ -15,13 +15,13 @@
 
 namespace gradmill {
 
-// All throw data_errors, as JsonReader makes them.
+// All functions throw the data_errors of JsonReader.
 NormalizerList read_normalizers(const JsonReader& reader, const nlohmann::json& normalizer);
 
-// `raw_bytes`: the model reads bytes and not their spelling, so a last ByteLevel does not spell.
+// `raw_bytes`: the model reads bytes, not their spelling, so a final ByteLevel is not applied.
 PreTokenizerList read_pre_tokenizers(const JsonReader& reader, const nlohmann::json& pre_tokenizer, bool raw_bytes);
 
-// A list of decode steps, never empty: without a decoder tokens are joined by spaces.
+// A list of decode steps, never empty: if the file has no decoder, tokens are joined by spaces.
 DecoderList read_decoders(const JsonReader& reader, const nlohmann::json& decoder);
 
 std::unique_ptr<const WordModel> read_model(const JsonReader& reader, const nlohmann::json& model, bool raw_bytes);
@@ -29,10 +29,10 @@ std::unique_ptr<const WordModel> read_model(const JsonReader& reader, const nloh
 std::vector<AddedToken> read_added_tokens(const JsonReader& reader, const nlohmann::json& list,
                                           const Vocabulary& vocabulary);
 
-// Ids of template tokens must be below `vocab_size`.
+// The ids of template tokens must be below `vocab_size`.
 SequenceTemplate read_template(const JsonReader& reader, const nlohmann::json& post_processor, int64_t vocab_size);
 
-// `pattern` of Split and Replace: {"String": ..} or {"Regex": ..}.
+// Reads the `pattern` of Split and Replace: {"String": ..} or {"Regex": ..}.
 TextPattern read_pattern(const JsonReader& reader, const nlohmann::json& component);
 
 }  // namespace gradmill

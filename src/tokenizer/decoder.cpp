@@ -33,7 +33,7 @@ std::string replace_all(std::string_view text, const TextPattern& pattern, std::
   return result.append(text.substr(done));
 }
 
-// A step made of a function of (tokens, replace_invalid).
+// Turns a function of (tokens, replace_invalid) into a decode step.
 template <typename Function>
 class FunctionStep final : public DecodeStep {
  public:
@@ -49,7 +49,8 @@ std::unique_ptr<const DecodeStep> make_step(Function function) {
   return std::make_unique<FunctionStep<Function>>(std::move(function));
 }
 
-// The spaces that splitting puts before punctuation and contractions. Each pattern is a pass of its own, in this order.
+// Removes the spaces that splitting puts before punctuation and contractions. Each pattern is applied in a separate
+// pass, in this order.
 std::string clean_up(std::string text) {
   static const std::array<std::pair<TextPattern, std::string_view>, 11> kRules = {{
       {TextPattern::literal(" ."), "."},
@@ -69,7 +70,7 @@ std::string clean_up(std::string text) {
   return text;
 }
 
-// `<0xE2>`
+// The byte of a token such as `<0xE2>`.
 std::optional<char> byte_of_token(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with(">")) return std::nullopt;
   unsigned value = 0;
@@ -78,7 +79,7 @@ std::optional<char> byte_of_token(std::string_view token) {
   return static_cast<char>(value);
 }
 
-// A run of bytes becomes text, or, where it is not UTF-8, one U+FFFD for each of its bytes.
+// Turns a run of bytes into text or, if it is not UTF-8, into one U+FFFD per byte.
 void append_bytes(std::string& bytes, Tokens& tokens, bool replace_invalid) {
   if (bytes.empty()) return;
   if (replace_invalid && replace_invalid_utf8(bytes) != bytes)
@@ -107,7 +108,7 @@ std::string strip(const std::string& token, std::string_view content, size_t sta
   std::string_view text = token;
   size_t begin = 0, end = text.size();
   for (; start > 0 && text.substr(begin).starts_with(content); --start) begin += content.size();
-  // The end is looked for in the whole token: what the beginning gave away counts again.
+  // The end is compared with the whole token, including characters already removed from its beginning.
   for (; stop > 0 && text.substr(0, end).ends_with(content); --stop) end -= content.size();
   return begin < end ? std::string(text.substr(begin, end - begin)) : std::string();
 }

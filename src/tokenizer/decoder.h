@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps from tokens back to text, as tokenizer.json names them.
+// The steps that turn tokens back into text, with the names used in tokenizer.json.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace gradmill {
 
-// One step of decoding; the tokens that are left at the end are put together without anything between them.
+// One decoding step. After the last step, the tokens are concatenated.
 class DecodeStep {
  public:
   virtual ~DecodeStep() = default;
-  // `replace_invalid`: bytes that make no character become U+FFFD.
+  // With `replace_invalid`, bytes that do not form a character become U+FFFD.
   virtual void apply(std::vector<std::string>& tokens, bool replace_invalid) const = 0;
 };
 
@@ -26,13 +26,13 @@ std::unique_ptr<const DecodeStep> make_metaspace_decoder(std::string replacement
 std::unique_ptr<const DecodeStep> make_replace_decoder(TextPattern pattern, std::string content);
 std::unique_ptr<const DecodeStep> make_byte_fallback_decoder();
 std::unique_ptr<const DecodeStep> make_fuse_decoder();
-// Takes up to `start` and `stop` copies of the character off the ends.
+// Removes up to `start` copies of the character from the beginning and up to `stop` from the end.
 std::unique_ptr<const DecodeStep> make_strip_decoder(std::string content, size_t start, size_t stop);
 std::unique_ptr<const DecodeStep> make_bpe_decoder(std::string suffix);
-std::unique_ptr<const DecodeStep> make_joiner(std::string between);  // all become one
-// Takes `space` off the first token that has text, and, if `all`, off tokens before it that are nothing else.
+std::unique_ptr<const DecodeStep> make_joiner(std::string between);  // joins all tokens into one
+// Removes `space` from the first token with text and, if `all`, from the tokens before it that consist only of it.
 std::unique_ptr<const DecodeStep> make_leading_space_remover(std::string space, bool all);
-// A token that is `token` is shown as `surface`.
+// Shows the token `token` as `surface`.
 std::unique_ptr<const DecodeStep> make_token_surface(std::string token, std::string surface);
 
 }  // namespace gradmill

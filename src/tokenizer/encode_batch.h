@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many texts at once, on several threads.
+// Encodes many texts on several threads.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace gradmill {
 
-// The encodings of the texts, in their order, whatever the number of threads. The first error that a thread meets is
-// thrown once all have stopped.
+// Returns the encodings in the order of the texts; the result does not depend on the number of threads. The first error
+// in a thread is rethrown after all threads have stopped.
 std::vector<Encoding> encode_batch(const Tokenizer& tokenizer, std::span<const std::string_view> texts, int num_threads,
                                    const EncodeOptions& options = {});
 

@@ -6,8 +6,8 @@
 namespace gradmill {
 namespace {
 
-constexpr size_t kMaxParts = 64;       // of a Sequence, all levels together
-constexpr size_t kMaxShortText = 256;  // bytes: bounds how far a replacement can blow up a text
+constexpr size_t kMaxParts = 64;       // parts of a Sequence, over all levels
+constexpr size_t kMaxShortText = 256;  // in bytes: limits how much a replacement can inflate a text
 
 }  // namespace
 
@@ -79,7 +79,7 @@ std::vector<const nlohmann::json*> JsonReader::flatten(const json& component, co
   return parts;
 }
 
-// The parser bounded the depth.
+// The parser has already limited the depth.
 void JsonReader::flatten_into(const json& component, const char* what, const char* list,
                               std::vector<const json*>& parts) const {
   if (component.is_null()) return;

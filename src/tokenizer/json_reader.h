@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Members of a JSON document with a message for each that is not what it should be. Private to the library.
+// Reads members of a JSON document, with a specific error message for each unexpected value. Private to the library.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,7 +19,7 @@ class JsonReader {
   explicit JsonReader(std::string_view where) : where_(where) {}
   std::string_view where() const { return where_; }
 
-  // What is malformed, and what is well-formed but not known here.
+  // Errors for malformed input (bad) and for valid input that is not supported (unknown).
   Error bad(std::string_view what) const {
     return data_error(fmt::format("{}: {}", where_, what), "the file is damaged; fetch or make it again");
   }
@@ -27,17 +27,17 @@ class JsonReader {
     return data_error(fmt::format("{}: {}", where_, what), "this kind of tokenizer cannot be read");
   }
 
-  // Null where there is none, as the format has it.
+  // Returns null if the member is missing, as the format defines.
   static const json& member(const json& object, const char* name);
   const json& object(const json& parent, const char* name) const;
   const json& array(const json& parent, const char* name) const;
   bool flag(const json& parent, const char* name, bool fallback = false) const;
-  std::string text(const json& parent, const char* name) const;        // empty where there is none
-  std::string short_text(const json& parent, const char* name) const;  // no longer than real files need
-  std::string character(const json& parent, const char* name) const;   // exactly one
+  std::string text(const json& parent, const char* name) const;        // empty if there is none
+  std::string short_text(const json& parent, const char* name) const;  // limited to the length that real files need
+  std::string character(const json& parent, const char* name) const;   // exactly one character
   uint64_t number(const json& parent, const char* name, uint64_t fallback, uint64_t max) const;
   std::string type_of(const json& component, const char* what) const;
-  // The parts of nested Sequences in order; `what` names the component, `list` the member that holds the parts.
+  // The parts of nested Sequences in order. `what` names the component, and `list` is the member with the parts.
   std::vector<const json*> flatten(const json& component, const char* what, const char* list) const;
 
  private:

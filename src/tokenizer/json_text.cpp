@@ -9,7 +9,7 @@
 namespace gradmill {
 namespace {
 
-// The double that is nearest, for exponents from 0 to 308.
+// The nearest double, for exponents from 0 to 308.
 double power_of_ten(int64_t exponent) {
   const std::string text = fmt::format("1e{}", exponent);
   double value = 0;
@@ -17,8 +17,9 @@ double power_of_ten(int64_t exponent) {
   return value;
 }
 
-// As serde_json, and so Hugging Face's library, reads a number: digits beyond 64 bits are left out and the power of ten
-// is rounded in. The last bit can be off, but Unigram compares sums of such numbers, so it must be off here too.
+// Parses a number like serde_json, which Hugging Face's library uses: digits beyond 64 bits are ignored, and the power
+// of ten is applied with a second rounding. The last bit can be wrong, but Unigram compares sums of such numbers, so it
+// must be wrong here as well.
 double read_real(std::string_view text, double nearest) {
   const bool negative = text.starts_with('-');
   uint64_t digits = 0;
@@ -33,7 +34,7 @@ double read_real(std::string_view text, double nearest) {
     const auto digit = static_cast<uint64_t>(text[i] - '0');
     full = full || digits > (UINT64_MAX - digit) / 10;
     if (!full) digits = digits * 10 + digit;
-    // Every digit that is kept behind the point, and every one that is not kept before it, moves the point.
+    // Each kept digit after the point, and each ignored digit before it, changes the exponent.
     if (full != fraction) exponent += full ? 1 : -1;
   }
   if (i < text.size()) {
@@ -55,7 +56,8 @@ double read_real(std::string_view text, double nearest) {
 nlohmann::json parse_json_text(std::string_view text, std::string_view where) {
   return parse_strict_json(text, where,
                            {.max_depth = 32,
-                            .max_values = 16'000'000,  // a vocabulary of 256K with its merges has about 2 million
+                            // A vocabulary of 256K with its merges has about 2 million values.
+                            .max_values = 16'000'000,
                             .fix = "the file is damaged or not a tokenizer.json",
                             .read_real = read_real});
 }

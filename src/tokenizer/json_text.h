@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tokenizer's JSON: strict, and with numbers as Hugging Face's library reads them.
+// Strict JSON for tokenizer files, with numbers parsed like Hugging Face's library.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,7 +9,7 @@
 
 namespace gradmill {
 
-// Throws as parse_strict_json does.
+// Throws the same errors as parse_strict_json.
 nlohmann::json parse_json_text(std::string_view text, std::string_view where);
 
 }  // namespace gradmill

@@ -16,10 +16,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// In the order in which they are looked for.
+// In search order.
 constexpr const char* kNames[] = {"tokenizer.json", "tokenizer.model", "spm.model", "spiece.model", "vocab.txt"};
 
-// Whether a vocab.txt wants small letters is said beside it; BERT's first models did.
+// Whether a vocab.txt expects lower-case text: the tokenizer_config.json next to it says so. BERT's first models did.
 bool wants_lowercase(const fs::path& vocab) {
   const fs::path path = vocab.parent_path() / "tokenizer_config.json";
   if (!fs::is_regular_file(path)) return true;
@@ -37,7 +37,7 @@ std::shared_ptr<const Tokenizer> load_file(const fs::path& path) {
   if (extension == ".txt") {
     return make_bert_tokenizer(read_tokenizer_bytes(path), where, {.lowercase = wants_lowercase(path)});
   }
-  throw data_error(fmt::format("'{}' is no tokenizer: its name ends neither with .json nor .model nor .txt", where),
+  throw data_error(fmt::format("'{}' is not a tokenizer: its name must end in .json, .model or .txt", where),
                    "name a tokenizer.json, a SentencePiece .model or a vocab.txt");
 }
 
@@ -48,7 +48,7 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& path) {
   for (const char* name : kNames) {
     if (fs::exists(path / name)) return load_file(path / name);
   }
-  throw data_error(fmt::format("the folder '{}' holds no tokenizer", path.string()),
+  throw data_error(fmt::format("the folder '{}' contains no tokenizer", path.string()),
                    "it needs a tokenizer.json, a tokenizer.model, a spm.model or a vocab.txt");
 }
 

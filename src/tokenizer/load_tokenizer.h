@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tokenizer from the files that models come with.
+// Loads a tokenizer from the files that come with a model.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace gradmill {
 
-// `path` is a tokenizer.json, a SentencePiece model (.model), a WordPiece vocab.txt, or a folder with one of them, in
-// this order. Throws a data_error that names the file and what in it cannot be used.
+// `path` is a tokenizer.json, a SentencePiece model (.model), a WordPiece vocab.txt, or a folder that contains one of
+// these, searched in this order. Throws a data_error that names the file and the problem.
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path);
 
 }  // namespace gradmill

@@ -91,8 +91,8 @@ void MergeLearner::run(int64_t min_count, const std::function<bool()>& may_go_on
   }
 }
 
-// The merged pair's own count stays. Where two pairs make one token, a pair with it can be on the heap twice, and only
-// so does its second entry merge too, as in Hugging Face's trainer.
+// The count of the merged pair itself stays. If two pairs make the same token, a pair that contains it can be on the
+// heap twice, and its second entry merges only because of this. Hugging Face's trainer does the same.
 void MergeLearner::merge_in_word(uint32_t word, TokenPair merge, TokenId merged) {
   TokenId* const tokens = tokens_.data() + words_[word].begin;
   const uint32_t length = words_[word].length;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heart of learning a BPE: the most frequent pair merges, of equals the one with the lowest ids, again and again.
+// The core of BPE learning: repeatedly merges the most frequent pair; among equals, the one with the lowest ids.
 #pragma once
 
 #include <cstdint>
@@ -14,36 +14,36 @@ namespace gradmill {
 
 using TokenPair = std::pair<TokenId, TokenId>;
 
-// Words as tokens, and how often pairs of neighbours come in them.
+// Words as lists of tokens, and the frequencies of neighbouring pairs in them.
 class MergeLearner {
  public:
   MergeLearner();
-  // `count` is how often the word comes.
+  // `count` is the frequency of the word.
   void add_word(std::span<const TokenId> tokens, int64_t count);
 
-  // Merges while `may_go_on` says so and some pair comes at least `min_count` times. `merged_id` gives the id of the
-  // token that a pair makes.
+  // Merges while `may_go_on` returns true and some pair occurs at least `min_count` times. `merged_id` returns the id
+  // of the token that a pair makes.
   void run(int64_t min_count, const std::function<bool()>& may_go_on,
            const std::function<TokenId(TokenPair)>& merged_id);
 
  private:
   struct Word {
-    size_t begin;  // in tokens_
+    size_t begin;  // index into tokens_
     uint32_t length;
     int64_t count;
   };
-  // Words that got a pair since it was last put on the heap.
+  // The words that gained a pair since it was last put on the heap.
   struct PairInfo {
     uint64_t key;
     int64_t count = 0;
     std::vector<uint32_t> new_words;
   };
-  // Counts on the heap may be out of date: an entry whose count is goes back with the right one.
+  // Counts on the heap may be outdated. An entry with an outdated count is put back with the right one.
   struct Candidate {
     int64_t count;
     uint64_t key;
-    uint32_t pair;   // in pairs_
-    uint32_t words;  // in word_lists_
+    uint32_t pair;   // index into pairs_
+    uint32_t words;  // index into word_lists_
     bool operator<(const Candidate& other) const {
       return count != other.count ? count < other.count : other.key < key;
     }
@@ -63,9 +63,9 @@ class MergeLearner {
   std::vector<TokenId> tokens_;
   std::vector<Word> words_;
   std::vector<PairInfo> pairs_;
-  std::vector<uint32_t> slots_;  // pair + 1, or 0; a power of two, at most half full
+  std::vector<uint32_t> slots_;  // pair + 1, or 0 if free; the size is a power of two, at most half full
   int shift_;
-  std::vector<uint32_t> new_pairs_;  // those with new words
+  std::vector<uint32_t> new_pairs_;  // pairs with new words
   std::vector<std::vector<uint32_t>> word_lists_;
   std::vector<uint32_t> free_lists_;
   std::vector<Candidate> heap_;

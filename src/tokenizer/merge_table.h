@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pairs of tokens merge, how early, and into what.
+// Which pairs of tokens merge, with which rank, and into which token.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@ namespace gradmill {
 
 struct Merge {
   TokenId left, right, merged;
-  uint32_t rank;  // lower ranks merge first, of equal ones the leftmost pair
+  uint32_t rank;  // lower ranks merge first; among equals, the leftmost pair
 };
 
 inline constexpr uint32_t kNoMerge = 0xFFFFFFFF;
 
-// A hash table with open addressing: the look-up is the inner loop of encoding, and std::unordered_map would follow two
-// pointers for it.
+// A hash table with open addressing. The lookup is the inner loop of encoding, and std::unordered_map would follow two
+// pointers per lookup.
 class MergeTable {
  public:
   struct Entry {
-    uint64_t pair = ~uint64_t{0};  // no pair of valid ids
+    uint64_t pair = ~uint64_t{0};  // not a pair of valid ids
     uint32_t rank = kNoMerge;
     TokenId merged = -1;
   };
 
-  // Of two equal pairs the later one counts, as in Hugging Face's library. Ranks must be below kNoMerge.
+  // The later of two equal pairs counts, as in Hugging Face's library. Ranks must be below kNoMerge.
   explicit MergeTable(const std::vector<Merge>& merges);
 
-  // Rank kNoMerge where the pair does not merge.
+  // The rank is kNoMerge if the pair does not merge.
   Entry find(TokenId left, TokenId right) const { return entries_[slot(key(left, right))]; }
 
  private:
@@ -43,7 +43,7 @@ class MergeTable {
   }
 
   int shift_ = 0;
-  std::vector<Entry> entries_;  // a power of two, at most half full
+  std::vector<Entry> entries_;  // the size is a power of two, at most half full
 };
 
 }  // namespace gradmill

@@ -11,7 +11,7 @@
 namespace gradmill {
 namespace {
 
-// Below this many bytes looking at all pairs again is cheaper than a heap.
+// For shorter words, scanning all pairs again is cheaper than a heap.
 constexpr size_t kMaxShort = 24;
 
 constexpr uint32_t kNone = 0xFFFFFFFF;
@@ -19,11 +19,12 @@ constexpr uint32_t kNone = 0xFFFFFFFF;
 struct Symbol {
   WordToken token;
   uint32_t previous, next;
-  uint32_t rank;  // of the pair that starts here
+  uint32_t rank;  // rank of the pair that starts here
 };
 
-// A linked list of symbols and a heap of the pairs that can merge. Entries of the heap go stale when a neighbour
-// merges: then the rank in the symbol differs, since the tokens at a place only grow and no pair returns.
+// A linked list of symbols and a heap of the pairs that can merge. An entry of the heap becomes outdated when a
+// neighbour merges. This is noticed because the symbol then has another rank: the token at a position only grows, so a
+// pair never returns.
 class MergeQueue {
  public:
   MergeQueue(const MergeTable& merges, std::span<const WordToken> tokens) : merges_(merges), symbols_(tokens.size()) {
@@ -47,7 +48,7 @@ class MergeQueue {
     }
   }
 
-  // Overwrites the tokens with what is left, and returns how many that are.
+  // Overwrites the tokens with the remaining ones, and returns their number.
   size_t copy_to(WordToken* tokens) const {
     size_t count = 0;
     for (uint32_t i = symbols_.empty() ? kNone : 0; i != kNone; i = symbols_[i].next)
@@ -58,7 +59,7 @@ class MergeQueue {
  private:
   using Heap = std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>>;
 
-  // Ordered by rank, then by place.
+  // Entries are ordered by rank, then by position.
   uint64_t entry(uint32_t place) const { return static_cast<uint64_t>(symbols_[place].rank) << 32 | place; }
 
   void merge(uint32_t place) {
@@ -84,7 +85,7 @@ class MergeQueue {
 };
 
 void merge_short(const MergeTable& merges, std::vector<WordToken>& tokens, size_t begin) {
-  std::array<MergeTable::Entry, kMaxShort> pairs;  // pairs[i]: tokens i and i + 1
+  std::array<MergeTable::Entry, kMaxShort> pairs;  // pairs[i] consists of tokens i and i + 1
   size_t size = tokens.size() - begin;
   WordToken* const token = tokens.data() + begin;
   for (size_t i = 0; i + 1 < size; ++i) pairs[i] = merges.find(token[i].id, token[i + 1].id);

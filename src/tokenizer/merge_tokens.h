@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte-pair merging: of all neighbours the pair with the lowest rank merges, the leftmost first, until none does.
+// Byte-pair merging: repeatedly merges the neighbouring pair with the lowest rank, the leftmost of equals, until no
+// pair can merge.
 #pragma once
 
 #include <vector>
@@ -9,7 +10,7 @@
 
 namespace gradmill {
 
-// Merges the tokens from `begin` on, in time n log n.
+// Merges the tokens from `begin` on, in O(n log n) time.
 void merge_tokens(const MergeTable& merges, std::vector<WordToken>& tokens, size_t begin);
 
 }  // namespace gradmill

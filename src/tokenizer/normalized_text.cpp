@@ -19,7 +19,7 @@ size_t NormalizedText::original_begin(size_t position) const {
 }
 
 size_t NormalizedText::original_end(size_t position) const {
-  // The end belongs to the byte before it.
+  // An end position belongs to the byte before it.
   const Change* change = position == 0 ? nullptr : last_change_from(position - 1);
   if (change == nullptr) return position;
   return position <= change->end ? change->original_end : position - change->end + change->original_end;

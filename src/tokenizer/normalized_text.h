@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text that was rewritten, and where each part of it came from.
+// A rewritten text that knows which part of the original each of its parts came from.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace gradmill {
 class NormalizedText {
  public:
   const std::string& text() const { return text_; }
-  // The byte of the original that a byte of the text begins, or ends, at. Within a part that changed, those are the
-  // bounds of the whole change.
+  // The position in the original that corresponds to a begin or end in this text. Within a changed part, it is the
+  // begin or end of the whole change.
   size_t original_begin(size_t position) const;
   size_t original_end(size_t position) const;
 
@@ -29,17 +29,17 @@ class NormalizedText {
   std::vector<Change> changes_;
 };
 
-// Makes a NormalizedText of the changes that it is told of, from left to right; what lies between them is kept.
+// Builds a NormalizedText from changes, reported from left to right. Text between the changes is kept.
 class Rewriter {
  public:
-  // Without `tracked` the result knows no places in the original.
+  // Unless `tracked`, the result has no positions in the original.
   Rewriter(std::string_view text, bool tracked) : original_(text), tracked_(tracked) {}
 
   std::string_view original() const { return original_; }
   void replace(size_t begin, size_t end, std::string_view with);
-  // Takes copies of `suffix`, which is not empty, off the end of the whole result. No replace() may follow.
+  // Removes copies of the non-empty `suffix` from the end of the whole result. No replace() may follow.
   void strip_end(std::string_view suffix);
-  // Nothing where nothing changed.
+  // Returns nothing if nothing changed.
   std::optional<NormalizedText> finish();
 
  private:

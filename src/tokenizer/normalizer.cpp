@@ -11,7 +11,7 @@ namespace {
 
 bool is_space(char32_t c) { return char_class(c) == CharClass::space; }
 
-// Characters that are rewritten on their own, by a function that appends what becomes of one and says if that is new.
+// Rewrites each character separately: a function appends its replacement and returns whether it differs.
 template <typename Rule>
 class CharNormalizer final : public Normalizer {
  public:
@@ -84,7 +84,7 @@ class Strip final : public Normalizer {
 
   void rewrite(Rewriter& out) const override {
     const std::string_view text = out.original();
-    size_t begin = 0, end = 0;  // of what stays
+    size_t begin = 0, end = 0;  // the part that is kept
     for (size_t i = 0; i < text.size();) {
       const Utf8Char c = read_utf8(text, i);
       const bool space = is_space(c.value);

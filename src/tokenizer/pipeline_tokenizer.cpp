@@ -10,10 +10,10 @@
 namespace gradmill {
 namespace {
 
-// How much longer than the text its normalised form may get: a hostile file could double it step by step.
+// Limit for the growth of a text during normalisation: a malicious file could double it at every step.
 constexpr size_t kMaxGrowth = 64;
 
-// A rewritten text on top of the one it was made from: `base` is where the latter begins in the layer below.
+// A rewritten text on top of the text it was made from. `base` is where the latter begins in the layer below.
 struct Layer {
   const NormalizedText* rewritten = nullptr;
   size_t base = 0;
@@ -22,14 +22,14 @@ struct Layer {
 
 struct Piece {
   std::string_view text;
-  size_t begin = 0;              // in the text of the layer
-  const Layer* layer = nullptr;  // nullptr: the text that encode() got
-  bool first = false;            // nothing but itself was cut out of a part that begins the text
+  size_t begin = 0;              // position in the text of the layer
+  const Layer* layer = nullptr;  // nullptr: the text passed to encode()
+  bool first = false;            // the part begins the text and has not been cut
 };
 
 }  // namespace
 
-// What one call of encode() keeps.
+// The state of one call of encode().
 class PipelineEncoder {
  public:
   PipelineEncoder(const PipelineTokenizer& tokenizer, const EncodeOptions& options)
@@ -57,7 +57,7 @@ class PipelineEncoder {
  private:
   void normalize(std::string_view text, size_t origin) {
     std::vector<NormalizedText> texts;
-    std::vector<Layer> layers;  // point to each other: neither may move
+    std::vector<Layer> layers;  // must not be moved, because layers point to each other
     texts.reserve(parts_.normalizers.size());
     layers.reserve(parts_.normalizers.size());
     const size_t max_size = kMaxGrowth * (text.size() + 64);
@@ -68,7 +68,7 @@ class PipelineEncoder {
       normalizer->rewrite(out);
       auto rewritten = out.finish();
       if (!rewritten) continue;
-      if (!options_.offsets) texts.clear();  // then nobody asks where the new one came from
+      if (!options_.offsets) texts.clear();  // without offsets, the origin of the new text is not needed
       texts.push_back(std::move(*rewritten));
       text = texts.back().text();
       layers.push_back({&texts.back(), base, layer});
@@ -151,11 +151,11 @@ class PipelineEncoder {
     if (options_.offsets) result_.offsets.push_back(span);
   }
 
-  // Down through the layers; without offsets nobody looks at the result.
+  // Follows the layers down to the original text. Without offsets the result is not used.
   TokenSpan original(TokenSpan span, const Layer* layer) const {
     for (; layer != nullptr && options_.offsets; layer = layer->below) {
       const size_t begin = layer->rewritten->original_begin(span.begin);
-      // What was put in has no place of its own: its end is its beginning, not the end of what comes before it.
+      // Inserted text has no position of its own: its end is its beginning, not the end of the text before it.
       const size_t end = span.begin == span.end ? begin : layer->rewritten->original_end(span.end);
       span = {begin + layer->base, end + layer->base};
     }

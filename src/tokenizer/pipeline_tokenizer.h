@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tokenizer put together from the parts of a tokenizer.json: added tokens, normalizers, pre-tokenizers, model,
+// A tokenizer assembled from the components of a tokenizer.json: added tokens, normalizers, pre-tokenizers, model,
 // decoder, template.
 #pragma once
 
@@ -22,14 +22,14 @@ struct PipelineParts {
   std::vector<AddedToken> added_tokens;
   NormalizerList normalizers;
   PreTokenizerList pre_tokenizers;
-  DecoderList decoders;  // empty: the bytes that tokens stand for, one behind the other
+  DecoderList decoders;  // empty: concatenates the bytes of the tokens
   SequenceTemplate sequence_template;
 };
 
 class PipelineTokenizer final : public Tokenizer {
  public:
   explicit PipelineTokenizer(PipelineParts parts);
-  // added_ points into itself.
+  // Not copyable, because added_ contains pointers into itself.
   PipelineTokenizer(const PipelineTokenizer&) = delete;
   PipelineTokenizer& operator=(const PipelineTokenizer&) = delete;
 
@@ -42,14 +42,14 @@ class PipelineTokenizer final : public Tokenizer {
 
  private:
   friend class PipelineEncoder;
-  // The bytes of an id, as decoding begins with them; nothing for a special token that is left out.
+  // The bytes of an id before the decode steps; nothing for a special token that is skipped.
   std::optional<std::string_view> decoded_token(TokenId id, bool skip_special) const;
   std::unique_ptr<WordCache> borrow_cache() const;
   void return_cache(std::unique_ptr<WordCache> cache) const;
 
   PipelineParts parts_;
   AddedTokens added_;
-  // Each call of encode() has a cache to itself while it runs, so that threads share no lines.
+  // Each running call of encode() has exclusive use of one cache, so that threads share no cache lines.
   mutable std::mutex caches_mutex_;
   mutable std::vector<std::unique_ptr<WordCache>> idle_caches_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenizers that need no learning: one token for each byte, or for each character of a text.
+// Tokenizers that need no learning: one token per byte, or one per character of a text.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace gradmill {
 
-// Ids 0 to 255 are the bytes. Tokens are named as GPT-2 spells bytes.
+// Ids 0 to 255 are the bytes. Token names use GPT-2's spelling of bytes.
 class ByteTokenizer final : public Tokenizer {
  public:
   Encoding encode(std::string_view text, const EncodeOptions& options = {}) const override;
@@ -24,13 +24,13 @@ class ByteTokenizer final : public Tokenizer {
   SequenceTemplate template_;
 };
 
-// Ids are the places of characters (code points) in their order, as CharVocab gives them.
+// An id is the rank of a character (code point) among those of the vocabulary, as in CharVocab.
 class CharTokenizer final : public Tokenizer {
  public:
-  // The characters of a text, in any order and number. Throws a data_error if it is empty or not UTF-8.
+  // `text` contains the characters, in any order and number. Throws a data_error if it is empty or not UTF-8.
   explicit CharTokenizer(std::string_view text);
 
-  // Throws a data_error for a character outside the vocabulary, and for bytes that are not UTF-8.
+  // Throws a data_error for a character outside the vocabulary and for bytes that are not UTF-8.
   Encoding encode(std::string_view text, const EncodeOptions& options = {}) const override;
   std::string decode(std::span<const TokenId> ids, const DecodeOptions& options = {}) const override;
   int64_t vocab_size() const override { return static_cast<int64_t>(characters_.size()); }

@@ -21,7 +21,7 @@ class Scanner final : public PreTokenizer {
   SplitKind kind_;
 };
 
-// The text is a row of segments, matches and the gaps between them; behaviours differ in how they join them.
+// A text is a sequence of matches and the gaps between them. Split behaviours differ in how they join these segments.
 class Split final : public PreTokenizer {
  public:
   Split(TextPattern pattern, SplitBehavior behavior, bool invert)
@@ -63,7 +63,7 @@ class Split final : public PreTokenizer {
       }
       return segment.end;
     }
-    // A match joins a gap, never another match.
+    // A match can join a gap, but not another match.
     const bool joins = behavior_ == SplitBehavior::merged_with_previous ? !segment.match && following.match
                                                                         : segment.match && !following.match;
     return joins ? following.end : segment.end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps that cut a normalised text into words, as tokenizer.json names them.
+// The steps that cut a normalised text into words, with the names used in tokenizer.json.
 #pragma once
 
 #include <memory>
@@ -11,16 +11,16 @@
 
 namespace gradmill {
 
-// One step; each gets the pieces of the one before. Immutable, and linear in the text.
+// One step; it receives the pieces of the step before. Immutable. Takes O(n) time.
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
 
-  // What becomes of a piece before it is cut; `first` says that it begins the text.
+  // Rewrites a piece before it is cut; `first` says that the piece begins the text.
   virtual void rewrite(Rewriter&, bool /*first*/) const {}
   virtual bool rewrites() const { return false; }
 
-  // The next part, from `position`, where a part ended, or 0. Empty behind the last one.
+  // The next part, from `position`, which is 0 or the end of the previous part. Empty after the last part.
   virtual TokenSpan next(std::string_view text, size_t position) const { return {position, text.size()}; }
 };
 
@@ -31,11 +31,12 @@ enum class PrependScheme { always, first, never };
 
 std::unique_ptr<const PreTokenizer> make_scanner(SplitKind kind);
 std::unique_ptr<const PreTokenizer> make_split(TextPattern pattern, SplitBehavior behavior, bool invert);
-// Spaces become `replacement`, and one is put before the piece by the scheme.
+// Replaces spaces with `replacement`, and puts one before the piece according to the scheme.
 std::unique_ptr<const PreTokenizer> make_metaspace(std::string replacement, PrependScheme scheme, bool split);
-// White space separates, and every mark of punctuation stands alone.
+// Splits at white space, and makes each punctuation character a separate piece.
 std::unique_ptr<const PreTokenizer> make_bert_pre_tokenizer();
-// The parts of ByteLevel beside its pattern: a space before pieces without one, and the spelling of bytes.
+// The parts of ByteLevel other than its pattern: a space before pieces that begin without one, and the spelling of
+// bytes.
 std::unique_ptr<const PreTokenizer> make_prefix_space();
 std::unique_ptr<const PreTokenizer> make_byte_spelling();
 

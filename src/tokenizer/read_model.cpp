@@ -17,11 +17,11 @@ namespace {
 
 using nlohmann::json;
 
-// Where tokens are looked for at each place of a text, this bounds the time; real ones stay below 512.
+// Limits the time if tokens are searched for at each position of a text. Real tokens are shorter than 512 bytes.
 constexpr size_t kMaxTokenBytes = 4096;
 constexpr size_t kMaxBpeTokenBytes = 1 << 20;
 
-// Bounds the memory that a few tokens with huge ids can ask for.
+// Limits the memory that a few tokens with huge ids can claim.
 TokenId read_id(const JsonReader& reader, const json& value, std::string_view token, size_t num_tokens) {
   const uint64_t limit = 4 * num_tokens + (1 << 16);
   if (!value.is_number_unsigned() || value.get<uint64_t>() >= std::min<uint64_t>(limit, 1 << 30)) {
@@ -50,7 +50,7 @@ class ModelReader {
   }
 
  private:
-  // Old files name no type.
+  // Old files have no type.
   std::string guess_type() const {
     if (!JsonReader::member(model_, "merges").is_null()) return "BPE";
     if (JsonReader::member(model_, "vocab").is_array()) return "Unigram";
@@ -128,7 +128,7 @@ class ModelReader {
 
   Error not_a_pair(size_t index) const { return reader_.bad(fmt::format("merge {} is not a pair of tokens", index)); }
 
-  // "a b" or ["a", "b"]. An empty part would merge into its other part again and again.
+  // Reads "a b" or ["a", "b"]. An empty part is refused: it would merge with the other part again and again.
   std::pair<std::string, std::string> read_pair(const json& item, size_t index) const {
     std::pair<std::string, std::string> pair;
     if (item.is_array() && item.size() == 2 && item[0].is_string() && item[1].is_string()) {
@@ -168,7 +168,7 @@ class ModelReader {
       const auto& token = item[0].get_ref<const std::string&>();
       if (token.size() > kMaxTokenBytes) throw too_long(token);
       if (!vocabulary.add(id, token))
-        throw reader_.bad(fmt::format("the token {} comes twice", quote_for_message(token)));
+        throw reader_.bad(fmt::format("the token {} appears twice", quote_for_message(token)));
       scores.push_back(item[1].get<double>());
     }
     UnigramOptions options;

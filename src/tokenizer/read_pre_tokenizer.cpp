@@ -25,12 +25,12 @@ std::unique_ptr<const PreTokenizer> read_metaspace(const JsonReader& reader, con
   if (!name.empty() && name != "always" && scheme == PrependScheme::always) {
     throw reader.unknown(fmt::format("the prepend_scheme {} is not known", quote_for_message(name)));
   }
-  // Files from before there were schemes.
+  // Older files have no scheme.
   if (!reader.flag(part, "add_prefix_space", true)) scheme = PrependScheme::never;
   return make_metaspace(reader.character(part, "replacement"), scheme, reader.flag(part, "split", true));
 }
 
-// The patterns that leave no gaps have scanners; keeping the matches and isolating them is then the same.
+// Some patterns have scanners that leave no gaps; keeping the matches and isolating them is then the same.
 std::unique_ptr<const PreTokenizer> read_split(const JsonReader& reader, const json& part) {
   const SplitBehavior behavior = read_behavior(reader, part);
   const bool invert = reader.flag(part, "invert");

@@ -18,10 +18,10 @@ class TemplateReader {
  public:
   TemplateReader(const JsonReader& reader, int64_t vocab_size) : reader_(reader), vocab_size_(vocab_size) {}
 
-  // Nothing for a component that adds no tokens.
+  // Returns nothing for a component that adds no tokens.
   std::optional<SequenceTemplate> read(const json& part) const {
     const std::string type = reader_.type_of(part, "post_processor");
-    if (type == "ByteLevel") return std::nullopt;  // about offsets only
+    if (type == "ByteLevel") return std::nullopt;  // affects offsets only
     if (type == "TemplateProcessing") {
       return SequenceTemplate(read_pieces(part, "single"), read_pieces(part, "pair"));
     }
@@ -33,7 +33,7 @@ class TemplateReader {
  private:
   static Piece token_piece(TokenId id, int32_t type_id = 0) { return {Piece::Kind::token, type_id, id}; }
 
-  // Without types.
+  // RoBERTa's template, which has no types.
   static SequenceTemplate roberta(TokenId cls, TokenId sep) {
     Pieces pair = {token_piece(cls), {}, token_piece(sep), token_piece(sep), {Piece::Kind::second, 0},
                    token_piece(sep)};
@@ -47,7 +47,7 @@ class TemplateReader {
     return static_cast<TokenId>(value.get<uint64_t>());
   }
 
-  // ["[CLS]", 101]
+  // Reads a pair such as ["[CLS]", 101].
   TokenId token_of(const json& part, const char* name) const {
     const json& pair = reader_.array(part, name);
     if (pair.size() != 2) throw reader_.bad(fmt::format("'{}' of the post_processor is not a token and its id", name));
@@ -71,7 +71,7 @@ class TemplateReader {
     }
     const bool pair = std::string_view(name) == "pair";
     if (num_first != 1 || num_second != (pair ? 1 : 0)) {
-      throw reader_.bad(fmt::format("the template '{}' does not hold each text once", name));
+      throw reader_.bad(fmt::format("the template '{}' does not contain each text exactly once", name));
     }
     return pieces;
   }

@@ -56,7 +56,7 @@ class Builder {
       if (piece.text.empty() || piece.text.size() > kMaxPieceBytes || piece.text.find('\0') != std::string::npos) {
         throw bad(fmt::format("piece {} is empty, too long or has a NUL", id));
       }
-      if (!std::isfinite(piece.score)) throw bad(fmt::format("the score of piece {} is no number", id));
+      if (!std::isfinite(piece.score)) throw bad(fmt::format("the score of piece {} is not a number", id));
       if (piece.type == PieceType::unknown && unknown_ >= 0) throw bad("there are two unknown pieces");
       if (piece.type == PieceType::unknown) unknown_ = id;
       if (piece.type == PieceType::unused && file_.model_type == ModelType::bpe) {
@@ -78,7 +78,7 @@ class Builder {
     Vocabulary vocabulary(static_cast<TokenId>(file_.pieces.size() - 1), Spelling::plain);
     for (size_t i = 0; i < file_.pieces.size(); ++i) {
       if (!vocabulary.add(static_cast<TokenId>(i), file_.pieces[i].text)) {
-        throw bad(fmt::format("the piece {} comes twice", quote_for_message(file_.pieces[i].text)));
+        throw bad(fmt::format("the piece {} appears twice", quote_for_message(file_.pieces[i].text)));
       }
     }
     return vocabulary;
@@ -104,8 +104,8 @@ class Builder {
     return std::make_unique<CharBpe>(std::move(vocabulary), merges, std::move(options));
   }
 
-  // SentencePiece merges whatever two pieces make a third, those with the highest score first. As a list: every way to
-  // cut a piece in two, in the order of scores; equal scores share a rank.
+  // SentencePiece merges any two pieces that together make a third, the one with the highest score first. This lists
+  // them as merges: every way to split a piece in two, ordered by score; equal scores share a rank.
   std::vector<Merge> find_merges(const Vocabulary& vocabulary) const {
     std::vector<TokenId> order = ids_of(PieceType::normal);
     std::ranges::stable_sort(order, std::greater<>(), [&](TokenId id) { return piece(id).score; });
@@ -160,7 +160,7 @@ class Builder {
 
   void add_decoders(DecoderList& list) const {
     const std::string space(file_.escape_whitespaces ? kSpace : " ");
-    // No space can begin a text that was trimmed; else only the one that was put there goes.
+    // In trimmed text, no space can be at the beginning. Otherwise only the space that was added is removed.
     if (file_.add_dummy_prefix || file_.remove_extra_whitespaces) {
       list.push_back(make_leading_space_remover(space, file_.remove_extra_whitespaces));
     }

@@ -41,7 +41,7 @@ class SentencePieceNormalizer final : public Normalizer {
   }
 
  private:
-  // A part of the text that is normalised on its own, and what the map makes of it.
+  // A part of the text that is normalised separately, and its replacement from the map.
   struct Unit {
     std::string_view text;
     size_t num_bytes;

@@ -15,8 +15,8 @@ struct SentencePieceNormalizerSettings {
   std::string where;     // names the file in messages
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
-  std::string space;                  // what spaces become
-  std::vector<std::string> verbatim;  // user-defined pieces, which stay as they are
+  std::string space;                  // replacement for spaces
+  std::vector<std::string> verbatim;  // user-defined pieces, which are not normalised
 };
 
 std::unique_ptr<const Normalizer> make_sentencepiece_normalizer(const SentencePieceNormalizerSettings& settings);

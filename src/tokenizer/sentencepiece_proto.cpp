@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMaxPieces = 4'000'000;
 
-// The fields of one protobuf message, one after the other. Views point into the file.
+// Iterates over the fields of one protobuf message. Views point into the file.
 class FieldReader {
  public:
   FieldReader(std::string_view bytes, size_t origin, std::string_view where)
@@ -19,10 +19,10 @@ class FieldReader {
 
   struct Field {
     uint32_t number = 0;
-    uint64_t value = 0;  // of a number
+    uint64_t value = 0;  // for a number
     float real = 0;
-    std::string_view bytes;  // of a string or message
-    size_t origin = 0;       // where those begin in the file
+    std::string_view bytes;  // for a string or message
+    size_t origin = 0;       // where `bytes` begins in the file
   };
 
   bool next(Field& field) {

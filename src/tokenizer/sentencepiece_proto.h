@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a SentencePiece model file holds, as far as encoding needs it.
+// The contents of a SentencePiece model file that encoding needs.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,20 @@ struct SentencePieceFile {
   };
 
   std::vector<Piece> pieces;
-  // trainer_spec
+  // From trainer_spec.
   ModelType model_type = ModelType::unigram;
   bool byte_fallback = false;
   bool whitespace_as_suffix = false;
   std::string unknown_surface = " \u2047 ";
-  // normalizer_spec
+  // From normalizer_spec.
   std::string charsmap;
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
 };
 
-// Reads the protobuf message; fields that encoding does not need are skipped. Throws a data_error that starts with
-// `where` and names the byte, for anything that is no such message.
+// Reads the protobuf message and skips fields that encoding does not need. If the bytes are not such a message, throws
+// a data_error that starts with `where` and names the position.
 SentencePieceFile parse_sentencepiece_file(std::string_view bytes, std::string_view where);
 
 }  // namespace gradmill

@@ -20,7 +20,7 @@ Error unreachable(const Truncation& truncation, std::string_view why) {
                      "raise max_length or choose another truncation strategy");
 }
 
-// How many tokens of text fit beside the added ones.
+// How many tokens of text fit in addition to the template's tokens.
 size_t room(const Truncation& truncation, int64_t num_added) {
   if (truncation.max_length < num_added) {
     throw unreachable(truncation, fmt::format("the tokens around the text alone are {}", num_added));
@@ -28,8 +28,8 @@ size_t room(const Truncation& truncation, int64_t num_added) {
   return static_cast<size_t>(truncation.max_length - num_added);
 }
 
-// The longer text is cut down to the shorter one, then both alike; an odd token goes to the longer one, of equals to
-// the second, as in Hugging Face's library.
+// Cuts the longer text to the length of the shorter one, then both equally. An odd token goes to the longer text or, if
+// they are equal, to the second, as in Hugging Face's library.
 std::pair<size_t, size_t> share_room(size_t first, size_t second, size_t room) {
   const bool swapped = first > second;
   size_t shorter = std::min(first, second);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ids of one text or of a pair become what a model reads: the tokens around them, their types, and what is cut.
+// Turns the ids of one text or a pair into the sequence that a model reads: adds tokens and types, and truncates.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace gradmill {
 
 struct Truncation {
   enum class Strategy : uint8_t { longest_first, only_first, only_second };
-  int64_t max_length = 0;  // of the whole sequence, added tokens included; 0: nothing is cut
+  int64_t max_length = 0;  // length of the whole sequence including added tokens; 0: no truncation
   Strategy strategy = Strategy::longest_first;
-  bool left = false;  // cut the beginning, not the end
+  bool left = false;  // cut at the beginning instead of the end
 };
 
 struct Sequence {
@@ -23,23 +23,23 @@ struct Sequence {
   std::vector<uint8_t> special;  // 1: added by the template
 };
 
-// The tokens around the texts, and their types. A template for one text never names a second.
+// The tokens around the texts, and the types. A template for one text never refers to a second.
 class SequenceTemplate {
  public:
   struct Piece {
     enum class Kind : uint8_t { first, second, token } kind = Kind::first;
     int32_t type_id = 0;
-    TokenId id = 0;  // of a token
+    TokenId id = 0;  // id of a token
     bool operator==(const Piece&) const = default;
   };
 
-  // The ids alone; of a pair one behind the other, the second with type 1.
+  // Adds no tokens. The texts of a pair are concatenated, and the second has type 1.
   SequenceTemplate();
   SequenceTemplate(std::vector<Piece> single, std::vector<Piece> pair);
-  // [CLS] first [SEP], and [CLS] first [SEP] second [SEP] with types 0 and 1.
+  // [CLS] first [SEP] and [CLS] first [SEP] second [SEP], with types 0 and 1.
   static SequenceTemplate bert(TokenId cls, TokenId sep);
 
-  // Both throw a usage_error where the strategy cannot reach max_length.
+  // Both throw a usage_error if the strategy cannot reach max_length.
   Sequence build(std::span<const TokenId> first, const Truncation& truncation = {}) const;
   Sequence build(std::span<const TokenId> first, std::span<const TokenId> second,
                  const Truncation& truncation = {}) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each function is one alternative of a pattern: it returns the end of its match, or 0 where there is none (no match
-// ends at 0, since none is empty).
+// Each function matches one alternative of a pattern. It returns the end of the match, or 0 if there is none; since no
+// match is empty, none ends at 0.
 #include "tokenizer/split_scanner.h"
 
 #include <array>
@@ -16,7 +16,7 @@ constexpr size_t kNoMatch = 0;
 struct Char {
   char32_t value = 0;
   CharClass kind = CharClass::space;
-  size_t end = 0;  // 0 behind the end of the text
+  size_t end = 0;  // 0 at the end of the text
 };
 
 Char char_at(std::string_view text, size_t position) {
@@ -32,7 +32,7 @@ size_t skip_class(std::string_view text, size_t position, CharClass kind) {
 
 bool is_newline(char32_t c) { return c == '\r' || c == '\n'; }
 
-// U+017F folds to 's' like 'S' does; no other character outside ASCII folds to a letter of these.
+// U+017F folds to 's', like 'S'. No other character outside ASCII folds to one of these letters.
 char32_t fold(char32_t c) { return c >= 'A' && c <= 'Z' ? c + 32 : c == 0x17F ? U's' : c; }
 
 // 's|'t|'re|'ve|'m|'ll|'d
@@ -47,7 +47,7 @@ size_t match_contraction(std::string_view text, size_t begin, bool any_case) {
   return b == (a == 'l' ? U'l' : U'e') ? second.end : kNoMatch;
 }
 
-// \s+(?!\S)|\s+ : a run of white space leaves its last character to the word behind it.
+// \s+(?!\S)|\s+ : a run of white space leaves its last character to the word after it.
 size_t match_space(std::string_view text, size_t begin) {
   size_t position = begin, last = begin;
   for (Char c = char_at(text, position); c.end != 0 && c.kind == CharClass::space; c = char_at(text, position)) {
@@ -57,7 +57,8 @@ size_t match_space(std::string_view text, size_t begin) {
   return position == text.size() || last == begin ? position : last;
 }
 
-// \s*[\r\n]+ : up to the last line break of the run.
+// \s*[\r
+// ]+ : up to the last line break of the run.
 size_t match_lines(std::string_view text, size_t begin) {
   size_t position = begin, end = kNoMatch;
   for (Char c = char_at(text, position); c.end != 0 && c.kind == CharClass::space; c = char_at(text, position)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The split patterns of byte-level BPE, each as a scanner of its own: linear time for any text, where a regex engine
-// may backtrack.
+// The split patterns of byte-level BPE, each implemented as a scanner. It takes linear time for any text, while a regex
+// engine may backtrack.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@ namespace gradmill {
 
 enum class SplitKind {
   gpt2,
-  cl100k,  // Llama 3 too: contractions in any case, one odd character before letters, numbers by three
+  cl100k,  // also Llama 3: contractions in any case, one odd character before letters, numbers in groups of three
   qwen2,   // cl100k with single digits
-  digits,  // each number character alone
+  digits,  // each number character separately
   digit_runs,
 };
 
@@ -26,10 +26,10 @@ inline constexpr std::string_view kQwen2Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
     R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-// The scanner for a pattern as a file spells it, to the letter.
+// The scanner for a pattern that is spelled exactly like this in files.
 std::optional<SplitKind> split_kind_of_pattern(std::string_view pattern);
 
-// Where the piece that starts at `begin` ends. The pieces of a text cover it without gaps.
+// The end of the piece that starts at `begin`. The pieces of a text cover it without gaps.
 size_t next_split(SplitKind kind, std::string_view text, size_t begin);
 
 }  // namespace gradmill

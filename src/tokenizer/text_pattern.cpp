@@ -8,7 +8,7 @@
 namespace gradmill {
 namespace {
 
-constexpr uint32_t kMaxRepeat = 64;  // of {m,n}: bounds the time spent at one place
+constexpr uint32_t kMaxRepeat = 64;  // in {m,n}: limits the time spent at one position
 constexpr uint32_t kUnbounded = 0xFFFFFFFF;
 
 bool is_kind(CharSet::Kind kind, char32_t c) {
@@ -33,7 +33,7 @@ struct Failed {};
 
 }  // namespace
 
-// Throws Failed where the expression is more than alternatives of runs.
+// Throws Failed if the expression is more than alternatives of runs.
 class RunParser {
  public:
   explicit RunParser(std::string_view expression) : text_(expression) {}
@@ -103,7 +103,7 @@ class RunParser {
     return set;
   }
 
-  // Adds what the escape stands for; returns it where that is one character.
+  // Adds the characters of the escape to `set`. If it is a single character, returns it.
   std::optional<char32_t> parse_escape(CharSet& set) {
     const char32_t letter = take();
     constexpr std::u32string_view kKinds = U"sdw", kNegated = U"SDW";
@@ -133,7 +133,7 @@ class RunParser {
       if (skip(',')) run.max = peek() == '}' ? kUnbounded : parse_count();
       if (!skip('}') || run.min == 0 || run.max < run.min) throw Failed();
     }
-    // A second quantifier would make it lazy or possessive.
+    // A second quantifier would make the first one lazy or possessive.
     if (peek() == '+' || peek() == '?' || peek() == '*' || peek() == '{') throw Failed();
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Split and Replace look for: a string, or a regular expression of the kind that needs no backtracking.
+// The patterns of Split and Replace: a string, or a simple regular expression that needs no backtracking.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace gradmill {
 
-// A set of characters: [..], \s, \p{L} and the like.
+// A set of characters, such as [..], \s or \p{L}.
 class CharSet {
  public:
   enum class Kind : uint8_t { space, digit, word, letter, number, punctuation };
@@ -36,21 +36,22 @@ class CharSet {
   bool negated_ = false;
 };
 
-// Immutable, and linear in the text: alternatives are runs of one set of characters, or one of the scanners.
+// Immutable. Takes linear time: the pattern consists of alternatives that are runs of one set of characters, or is one
+// of the scanners.
 class TextPattern {
  public:
   static TextPattern literal(std::string text);
   static TextPattern characters(CharSet::Kind kind);
-  // \w+|[^\w\s]+
+  // The pattern \w+|[^\w\s]+.
   static TextPattern words();
-  // Nothing where the expression is more than alternatives of [..]{m,n} and is no pattern that split_scanner.h knows.
+  // Returns nothing unless the expression consists of alternatives of [..]{m,n} or is a pattern in split_scanner.h.
   static std::optional<TextPattern> regex(std::string_view expression);
 
-  // The first match that begins at `from` or later, never empty; {size, size} where there is none.
+  // The first match that begins at `from` or later; it is never empty. Returns {size, size} if there is none.
   TokenSpan find(std::string_view text, size_t from) const;
 
  private:
-  // `set` at least `min`, at most `max` times, as often as it goes.
+  // At least `min` and at most `max` characters of `set`, as many as possible.
   struct Run {
     CharSet set;
     uint32_t min = 1, max = 1;

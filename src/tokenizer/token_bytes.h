@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TokenBytes: how many bytes of text a token stands for, to measure a model by its text and not by its tokens.
+// TokenBytes: the number of bytes of text that a token stands for. Used to measure a model per byte instead of per
+// token.
 #pragma once
 
 #include <vector>
@@ -10,18 +11,19 @@ namespace gradmill {
 
 class TokenBytes {
  public:
-  // The tokenizer must outlive it.
+  // The tokenizer must outlive this object.
   explicit TokenBytes(const Tokenizer& tokenizer);
 
-  // In the middle of a text, where no decoder takes off or adds a space; 0 for special tokens and unknown ids.
+  // The length of the token in the middle of a text, where decoders neither remove nor add a space. 0 for special
+  // tokens and unknown ids.
   int64_t of(TokenId id);
 
  private:
   int64_t measure(TokenId id) const;
 
   const Tokenizer& tokenizer_;
-  std::vector<TokenId> around_;  // a token that shows, where there is one
-  std::vector<int32_t> known_;   // by id; -1: not yet
+  std::vector<TokenId> around_;  // a visible token, if there is one
+  std::vector<int32_t> known_;   // by id; -1: not computed yet
 };
 
 }  // namespace gradmill

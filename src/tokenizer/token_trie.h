@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the tokens that a text begins with.
+// Finds the tokens at the start of a text.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gradmill {
 
-// A tree of bytes whose edges lie in one hash table: one probe for each byte of a walk.
+// A tree of bytes whose edges are in one hash table, so that each byte of a walk takes one probe.
 class TokenTrie {
  public:
   using Node = uint32_t;
@@ -18,7 +18,7 @@ class TokenTrie {
   static constexpr Node kNone = 0xFFFFFFFF;
 
   TokenTrie();
-  // Of two equal tokens the later one counts.
+  // The later of two equal tokens counts.
   void insert(std::string_view token, TokenId id);
 
   Node next(Node node, char letter) const {
@@ -27,7 +27,7 @@ class TokenTrie {
     while (edges_[i].key != wanted && edges_[i].key != kFree) i = (i + 1) & (edges_.size() - 1);
     return edges_[i].key == wanted ? edges_[i].node : kNone;
   }
-  // The token that ends at a node; -1 where none does.
+  // The token that ends at a node, or -1.
   TokenId token(Node node) const { return tokens_[node]; }
 
  private:
@@ -43,7 +43,7 @@ class TokenTrie {
   void grow();
 
   std::vector<TokenId> tokens_;  // by node
-  std::vector<Edge> edges_;      // a power of two, at most half full
+  std::vector<Edge> edges_;      // the size is a power of two, at most half full
   int shift_;
 };
 

@@ -14,10 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{1} << 28;  // the largest known has 40 MB
+constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{1} << 28;  // the largest known file has 40 MB
 
-// Byte-level BPE, the common case and the fastest: the model works on raw bytes, nothing is ever spelt, and bytes that
-// are not UTF-8 survive.
+// Whether this is byte-level BPE, the most common and fastest case: the model works on raw bytes, bytes are never
+// spelled as characters, and bytes that are not UTF-8 survive.
 bool is_raw_bytes(const JsonReader& reader, const json& document, const json& model) {
   const std::string type = reader.text(model, "type");
   if (type != "BPE" && !(type.empty() && model.contains("merges"))) return false;
@@ -28,7 +28,7 @@ bool is_raw_bytes(const JsonReader& reader, const json& document, const json& mo
   const auto pre = reader.flatten(JsonReader::member(document, "pre_tokenizer"), "pre_tokenizer", "pretokenizers");
   const auto decoders = reader.flatten(JsonReader::member(document, "decoder"), "decoder", "decoders");
   const auto is_byte_level = [&](const json* part) { return reader.text(*part, "type") == "ByteLevel"; };
-  // What comes behind a ByteLevel sees the spelling of bytes.
+  // A step after ByteLevel would see the spelling of bytes.
   return !pre.empty() && is_byte_level(pre.back()) && std::ranges::count_if(pre, is_byte_level) == 1 &&
          decoders.size() == 1 && is_byte_level(decoders[0]);
 }

@@ -16,8 +16,8 @@ namespace {
 
 using Range = unicode::CodePointRange;
 
-// Assigned in Unicode 15 to 16: distributions still ship a utf8proc that knows less, and token ids must not depend
-// on the machine.
+// Letters assigned in Unicode 15 and 16. Distributions still ship a utf8proc that lacks them, and token ids must not
+// depend on the machine.
 constexpr Range kNewLetters[] = {
     {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3}, {0x10D4A, 0x10D65},
     {0x10D6F, 0x10D85}, {0x10EC2, 0x10EC4}, {0x1123F, 0x11240}, {0x11380, 0x11389}, {0x1138B, 0x1138B},
@@ -44,7 +44,7 @@ bool contains(std::span<const Range> ranges, char32_t code_point) {
 
 struct ByteSequence {
   Utf8Char character;
-  uint32_t num_valid = 1;  // bytes of the character, or of the beginning of one that then breaks off
+  uint32_t num_valid = 1;  // length of the character or, if it is incomplete, of its valid part
 };
 
 ByteSequence read_sequence(std::string_view text, size_t position) {
@@ -55,7 +55,7 @@ ByteSequence read_sequence(std::string_view text, size_t position) {
   const uint32_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
   char32_t value = lead & (0x7Fu >> length);
   for (uint32_t i = 1; i < length; ++i) {
-    // The second byte's range rules out overlong forms, surrogates and values over U+10FFFF.
+    // The range of the second byte excludes overlong forms, surrogates and values over U+10FFFF.
     const unsigned low = i > 1 ? 0x80 : lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
     const unsigned high = i > 1 ? 0xBF : lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
     if (position + i >= text.size() || byte(i) < low || byte(i) > high) return {{kInvalidByte, 1}, i};
@@ -120,7 +120,7 @@ std::string replace_invalid_utf8(std::string_view text) {
 bool is_word_char(char32_t code_point) {
   if (code_point > 0x10FFFF) return false;
   if (char_class(code_point) == CharClass::letter) return true;
-  // Joiners, and the circled and squared letters, which are alphabetic without being letters.
+  // Joiners, and the circled and squared letters, which are alphabetic but not letters.
   constexpr Range kOthers[] = {
       {0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
   if (contains(kOthers, code_point) || contains(kNewMarks, code_point)) return true;
@@ -145,7 +145,7 @@ bool is_numeric(char32_t code_point) {
 
 bool is_digit(char32_t code_point) {
   if (utf8proc_category(static_cast<utf8proc_int32_t>(code_point)) == UTF8PROC_CATEGORY_ND) return true;
-  const bool kaktovik = code_point >= 0x1D2C0 && code_point <= 0x1D2D3;  // numbers, but no digits
+  const bool kaktovik = code_point >= 0x1D2C0 && code_point <= 0x1D2D3;  // numbers, but not digits
   return contains(kNewNumbers, code_point) && !kaktovik;
 }
 

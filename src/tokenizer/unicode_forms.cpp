@@ -19,14 +19,15 @@ constexpr auto kCompose = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8P
 bool composes(UnicodeForm form) { return form == UnicodeForm::nfc || form == UnicodeForm::nfkc; }
 bool compatible(UnicodeForm form) { return form == UnicodeForm::nfkc || form == UnicodeForm::nfkd; }
 
-// Every character below is in the form whatever comes before it.
+// Every smaller character is unchanged by the form, whatever comes before it.
 char32_t first_unstable(UnicodeForm form) { return form == UnicodeForm::nfc ? 0x300 : compatible(form) ? 0xA0 : 0xC0; }
 
 int combining_class(Point c) {
   return is_ordered_mark(static_cast<char32_t>(c)) ? utf8proc_get_property(c)->combining_class : 0;
 }
 
-// Whether nothing before this character can combine with it. Marks can, and the vowels and finals of Hangul.
+// Whether nothing before this character can combine with it. Marks can combine, and so can the vowels and finals of
+// Hangul.
 bool starts_segment(char32_t c) {
   if (c < 0x300 || c == kInvalidByte) return true;
   if ((c >= 0x1160 && c <= 0x11FF) || utf8proc_get_property(static_cast<Point>(c))->combining_class != 0) return false;
@@ -44,7 +45,7 @@ void decompose(char32_t c, bool compatibly, std::vector<Point>& points) {
   points.insert(points.end(), parts.begin(), parts.begin() + std::clamp<ptrdiff_t>(count, 0, parts.size()));
 }
 
-// utf8proc's own reordering is quadratic in the number of marks on one character.
+// utf8proc's own reordering takes quadratic time in the number of marks on one character.
 void sort_marks(std::vector<Point>& points) {
   for (auto first = points.begin(); first != points.end();) {
     const auto starter = [](Point c) { return combining_class(c) == 0; };

@@ -8,7 +8,7 @@ namespace gradmill {
 
 enum class UnicodeForm { nfc, nfd, nfkc, nfkd };
 
-// In time n log n. Bytes that are not UTF-8 stay.
+// Takes O(n log n) time. Bytes that are not UTF-8 are kept.
 void normalize_form(UnicodeForm form, Rewriter& out);
 
 }  // namespace gradmill

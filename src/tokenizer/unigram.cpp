@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Viterbi from left to right. Details, like which of two equal sums wins, are those of Hugging Face's and of
-// SentencePiece's fast versions, which agree.
+// Viterbi from left to right. Details, such as which of two equal sums wins, follow the fast versions of Hugging Face's
+// library and SentencePiece, which agree.
 #include "tokenizer/unigram.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace gradmill {
 namespace {
 
 constexpr double kUnknownPenalty = 10;
-// SentencePiece starts its single-precision sums anew here, since they lose their last digits in long texts.
+// SentencePiece restarts its single-precision sums at this value, because they lose their last digits in long texts.
 constexpr double kResetScore = 100000;
 
 }  // namespace
@@ -51,13 +51,13 @@ double Unigram::add(double sum, double score) const {
 double Unigram::score_of(TokenId id, size_t length) const {
   const auto i = static_cast<size_t>(id);
   if (is_user_defined_.empty() || !is_user_defined_[i]) return scores_[i];
-  // In SentencePiece's own mix of precisions.
+  // With SentencePiece's mix of precisions.
   const float scaled = static_cast<float>(length) * static_cast<float>(max_score_);
   return static_cast<double>(static_cast<float>(static_cast<double>(scaled) - 0.1));
 }
 
 void Unigram::search(std::string_view word, std::vector<Step>& best) const {
-  size_t frontier = 0;  // the furthest place that was reached
+  size_t frontier = 0;  // the furthest position reached
   const auto offer = [&](size_t end, double score, size_t begin, TokenId id) {
     frontier = std::max(frontier, end);
     Step& step = best[end];
@@ -90,7 +90,7 @@ void Unigram::search(std::string_view word, std::vector<Step>& best) const {
 void Unigram::encode_word(std::string_view word, std::vector<WordToken>& tokens) const {
   std::vector<Step> best(word.size() + 1);
   search(word, best);
-  std::vector<TokenSpan> parts;  // from right to left; neighbouring unknown ones are one
+  std::vector<TokenSpan> parts;  // from right to left; neighbouring unknown parts are joined
   bool after_unknown = false;
   for (size_t end = word.size(); end > 0;) {
     const Step& step = best[end];
@@ -113,7 +113,7 @@ void Unigram::encode_word(std::string_view word, std::vector<WordToken>& tokens)
 }
 
 void Unigram::emit_unknown(std::string_view part, std::vector<WordToken>& tokens) const {
-  // The text may spell out the unknown token itself.
+  // The text may contain the spelling of the unknown token itself.
   if (const auto id = vocabulary_.id_of_bytes(part); id && options_.hidden.empty()) {
     return tokens.push_back({*id, static_cast<uint32_t>(part.size())});
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unigram: of all ways to write a word with tokens the one with the highest sum of scores.
+// Unigram: of all ways to write a word with tokens, chooses the one with the highest sum of scores.
 #pragma once
 
 #include <array>
@@ -12,24 +12,24 @@
 namespace gradmill {
 
 struct UnigramOptions {
-  TokenId unknown = -1;        // -1 where there is none
-  bool byte_fallback = false;  // what is unknown becomes the tokens of its bytes, if all of them exist
-  // SentencePiece sums in single precision and knows pieces that text cannot be (`hidden`), and pieces that the user
-  // defined, which it prefers to all others.
+  TokenId unknown = -1;        // -1 if there is none
+  bool byte_fallback = false;  // unknown text becomes the tokens of its bytes, if all of them exist
+  // SentencePiece sums in single precision. It also has pieces that never match text (`hidden`), and user-defined
+  // pieces, which it prefers to all others.
   bool single_precision = false;
   std::vector<TokenId> hidden, user_defined;
 };
 
 class Unigram final : public WordModel {
  public:
-  // A score for each id of the vocabulary.
+  // `scores` has one score per id of the vocabulary.
   Unigram(Vocabulary vocabulary, std::vector<double> scores, const UnigramOptions& options);
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
   void encode_word(std::string_view word, std::vector<WordToken>& tokens) const override;
 
  private:
-  // The best way to a place: the token that ends there.
+  // The best path to a position: the token that ends there.
   struct Step {
     double score = 0;
     uint32_t begin = kUnreached;
@@ -45,7 +45,7 @@ class Unigram final : public WordModel {
   Vocabulary vocabulary_;
   std::vector<double> scores_;
   UnigramOptions options_;
-  std::vector<bool> is_user_defined_;  // by id; empty where there are none
+  std::vector<bool> is_user_defined_;  // by id; empty if there are none
   double unknown_score_ = 0, max_score_ = 0;
   TokenTrie trie_;
   std::array<TokenId, 256> byte_ids_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokens of a vocabulary: ids, and the bytes that they stand for.
+// The tokens of a vocabulary: their ids, and the bytes that they stand for.
 #pragma once
 
 #include <optional>
@@ -14,26 +14,26 @@ namespace gradmill {
 
 enum class Spelling { plain, byte_level };
 
-// Byte-level tokens are kept as bytes, not as their spelling, so that encoding and decoding never map characters. A
-// token that is no spelling of bytes (`<|end of text|>` with its spaces, "日本") is kept as it is and stands for
+// Byte-level tokens are stored as bytes, not as their spelling, so that encoding and decoding need not map characters.
+// A token that is not a valid spelling (`<|end of text|>` with its spaces, "日本") is stored unchanged and stands for
 // itself.
 class Vocabulary {
  public:
-  // `largest_id` bounds the ids that add() may get.
+  // `largest_id` is the limit for ids passed to add().
   explicit Vocabulary(TokenId largest_id, Spelling spelling = Spelling::byte_level)
       : spelling_(spelling), entries_(static_cast<size_t>(largest_id) + 1) {}
 
-  // False where the id or the token is taken already.
+  // Returns false if the id or the token is already taken.
   bool add(TokenId id, std::string_view token);
 
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
   bool has(TokenId id) const { return id >= 0 && id < size() && entries_[static_cast<size_t>(id)].used; }
   std::optional<std::string> token(TokenId id) const;
   std::optional<TokenId> id(std::string_view token) const;
-  // has(id) must hold.
+  // Requires has(id).
   const std::string& bytes(TokenId id) const { return entries_[static_cast<size_t>(id)].bytes; }
   bool is_literal(TokenId id) const { return entries_[static_cast<size_t>(id)].literal; }
-  // The token that spells these bytes.
+  // The token that stands for these bytes.
   std::optional<TokenId> id_of_bytes(std::string_view bytes) const;
 
  private:
@@ -42,7 +42,7 @@ class Vocabulary {
     bool used = false;
     bool literal = false;
   };
-  using Index = std::unordered_map<std::string_view, TokenId>;  // into entries_, which never moves
+  using Index = std::unordered_map<std::string_view, TokenId>;  // views point into entries_, which is never moved
 
   Spelling spelling_;
   std::vector<Entry> entries_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ids of words that came up before. Its size is fixed: a word takes the place of another one.
+// A cache for the ids of words. It has a fixed size: a new word replaces an old one.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@ class WordCache {
 
   static bool can_hold(std::string_view word) { return !word.empty() && word.size() <= kMaxBytes; }
 
-  // Empty where the word is not here. The word must be one that can_hold().
+  // Empty if the word is not in the cache. Requires can_hold(word).
   std::span<const TokenId> find(std::string_view word) const {
     const Slot& slot = slots_[index(word)];
     if (slot.num_bytes != word.size() || std::memcmp(slot.bytes.data(), word.data(), word.size()) != 0) return {};
     return {slot.ids.data(), slot.num_ids};
   }
-  // Words of too many tokens are left out.
+  // Words with too many tokens are not stored.
   void insert(std::string_view word, std::span<const TokenId> ids) {
     if (ids.empty() || ids.size() > kMaxIds) return;
     Slot& slot = slots_[index(word)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often each word of a text comes: a hash table that owns the words' bytes in large blocks.
+// Counts the words of a text, in a hash table that owns the words' bytes in large blocks.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class WordCounter {
  public:
   struct Entry {
     std::string_view word;
-    int64_t count = 0;  // 0: a free place
+    int64_t count = 0;  // 0: a free entry
   };
 
   WordCounter() : entries_(1 << 10) {}
@@ -31,7 +31,7 @@ class WordCounter {
   }
 
   size_t size() const { return size_; }
-  // Calls with each word and its count, in no particular order.
+  // Calls the function with each word and its count, in no particular order.
   template <typename Function>
   void for_each(Function function) const {
     for (const Entry& entry : entries_) {
@@ -75,10 +75,10 @@ class WordCounter {
     return {begin, word.size()};
   }
 
-  std::vector<Entry> entries_;  // a power of two, at most half full
+  std::vector<Entry> entries_;  // the size is a power of two, at most half full
   size_t size_ = 0;
   std::vector<std::unique_ptr<char[]>> blocks_;
-  char* free_ = nullptr;  // the rest of the last block
+  char* free_ = nullptr;  // the unused part of the last block
   size_t room_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A word is a token, or unknown.
+// WordLevel: each word is one token, or unknown.
 #pragma once
 
 #include <utility>
@@ -12,7 +12,7 @@ namespace gradmill {
 
 class WordLevel final : public WordModel {
  public:
-  // `unknown` is -1 where there is none.
+  // `unknown` is -1 if there is none.
   WordLevel(Vocabulary vocabulary, TokenId unknown) : vocabulary_(std::move(vocabulary)), unknown_(unknown) {}
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// WordPiece: the longest token that a word begins with, then the longest continuation, and so on.
+// WordPiece: takes the longest token at the start of a word, then the longest continuation, and so on.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace gradmill {
 
 struct WordPieceOptions {
-  TokenId unknown = -1;  // of a word that the vocabulary cannot express, as a whole; -1 where there is none
+  TokenId unknown = -1;  // for a whole word that the vocabulary cannot express; -1 if there is none
   std::string prefix = "##";
   size_t max_chars = 100;  // longer words are unknown
 };
@@ -30,7 +30,7 @@ class WordPiece final : public WordModel {
   Vocabulary vocabulary_;
   WordPieceOptions options_;
   TokenTrie trie_;
-  TokenTrie::Node continuation_;  // behind the prefix; kNone where no token has it
+  TokenTrie::Node continuation_;  // the node after the prefix; kNone if no token has it
 };
 
 }  // namespace gradmill

@@ -12,7 +12,7 @@
 namespace gradmill::test {
 namespace {
 
-// `more` are further members, each with a comma before it.
+// `more` contains further members, each after a comma.
 AdapterConfig parse(const std::string& targets, const std::string& more = "") {
   return parse_adapter_config(R"({"peft_type": "LORA", "target_modules": )" + targets + more + "}", "test");
 }
@@ -95,7 +95,7 @@ TEST(ModulePattern, RefusesTheRestAndGiants) {
   }
 }
 
-// Backtracking would take longer than the universe has.
+// Backtracking would take practically forever.
 TEST(ModulePattern, IsLinearInTheName) {
   EXPECT_FALSE(ModulePattern("(a*)*(a|a)*(a?){50}b", "test").matches(std::string(5000, 'a')));
 }
@@ -157,7 +157,7 @@ TEST_F(ResolveTest, PatternsExclusionsAndLayers) {
   EXPECT_FLOAT_EQ(plan.linears.at("layers.1.attention.qkv")[0].scale, 1.0f);
 }
 
-// GPT-2 keeps q, k and v as one layer: so does its adapter.
+// GPT-2 stores q, k and v as one layer, and so does its adapter.
 TEST_F(ResolveTest, FusedLayersHaveOneAdapter) {
   const AdapterPlan plan = resolve_adapters(parse(R"(["c_attn"])"), HfFamily::gpt2, gpt2_);
   EXPECT_EQ(ranks(plan, "layers.0.attention.qkv"), Ranks{8});
@@ -183,7 +183,7 @@ TEST_F(ResolveTest, APlanForAnotherModelIsRefused) {
   EXPECT_THROW(Transformer(gpt2_spec(37, 2, 3, 24, 24), llama(R"(["q_proj"])")), Error);
 }
 
-// A file for other settings: missing, unknown or differently shaped tensors, and nothing loaded.
+// A file for other settings: tensors are missing, unknown or differently shaped, and nothing is loaded.
 TEST_F(ResolveTest, FilesThatDoNotFitAreRefused) {
   const std::filesystem::path folder = golden_path("gpt2").parent_path() / "adapters";
   const SafeTensors file(folder / "llama_lora" / kAdapterFile);

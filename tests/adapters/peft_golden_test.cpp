@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss, logits and every gradient of adapted models against peft, folders in both directions, and merging.
+// Compares loss, logits and all gradients of adapted models with peft. Also tests folders in both directions, and
+// merging.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -92,7 +93,7 @@ class PeftGoldenTest : public testing::TestWithParam<std::tuple<std::string, std
     }
   }
   void load_adapter(const std::filesystem::path& path) {
-    // Modules that are trained in full come with the adapter, so it goes second.
+    // Fully trained modules come with the adapter, so it is loaded second.
     const Session::HostState state = session_->host_state();
     load_adapter_tensors(SafeTensors(path), family_, *model_, state.masters);
     session_->restore(state, {});
@@ -140,7 +141,7 @@ TEST_P(PeftGoldenTest, LossAndGradients) {
   EXPECT_NEAR(eval_loss(*session_), expected_loss(), 1e-5);
 }
 
-// A second micro-batch adds: the same batch twice, with twice the targets, gives the same gradients.
+// A second micro-batch adds to the gradients: the same batch twice, with twice the targets, gives the same gradients.
 TEST_P(PeftGoldenTest, MicroBatchesAdd) {
   train_loss();
   const std::vector<float> once = session_->read(session_->gradients().flat());
@@ -151,7 +152,7 @@ TEST_P(PeftGoldenTest, MicroBatchesAdd) {
   expect_close(session_->read(session_->gradients().flat()), once, 1e-6, "gradients");
 }
 
-// Steps move adapters, and gains follow: a session that loads the result computes the same.
+// Steps change adapters, and gains follow. A session that loads the result computes the same.
 TEST_P(PeftGoldenTest, StepsAndEvaluationsAgree) {
   session_->begin_step(0, 0.01f, batch_.num_targets);
   session_->train_micro(batch_);
@@ -196,7 +197,7 @@ TEST_P(PeftGoldenTest, MergedWeights) {
     std::vector<float> expected;
     for (const HfTensor& part : hf_tensors(family_, *model_, id)) {
       const bool adapted = file_->contains("merged." + part.name);
-      // A head that is trained in full has the adapter's values, not the base's.
+      // A fully trained head has the adapter's values, not the base's.
       if (!adapted && model_->params().spec(id).trainable) break;
       append(file_->at((adapted ? "merged." : "") + part.name), part.transposed, expected);
     }
@@ -216,7 +217,7 @@ TEST_P(PeftGoldenTest, MergedWeights) {
   EXPECT_NEAR(eval_loss(*session_), expected_loss(), 1e-5);
 }
 
-// What we write is what peft wrote: the same tensors, bit for bit, and a config that means the same.
+// The folder we write equals peft's: the same tensors, bit for bit, and an equivalent config.
 TEST_P(PeftGoldenTest, FolderRoundTrip) {
   const auto& [name, policy, device] = GetParam();
   const char* out = std::getenv("GRADMILL_PEFT_OUT");
@@ -250,7 +251,7 @@ TEST_P(PeftGoldenTest, FrozenParametersHaveNoGradientsAndNoMoments) {
   EXPECT_GE(params.flat_size(), trainable);
 }
 
-// Plans count the codes: what runs uses the planned memory and no other, and the loss stays near.
+// Plans count the quantised codes: runs use exactly the planned memory, and the loss stays close.
 TEST_P(PeftGoldenTest, QuantisedBases) {
   if (!file_->contains("lm_head.weight")) GTEST_SKIP() << "one family is enough";
   const size_t plain_bytes = session_->memory_plan().persistent.bytes;
@@ -269,7 +270,7 @@ TEST_P(PeftGoldenTest, QuantisedBases) {
   }
 }
 
-// Dropped rows are dropped again when a block runs again: the same bits under every policy.
+// Dropped rows are dropped again when a block is recomputed: every policy gives the same bits.
 TEST(AdapterDropout, BitsDoNotDependOnThePolicy) {
   TransformerSpec spec = qwen3_spec(41, 2, 4, 2, 32, 48, 32);
   spec.qk_norm = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ladder: which rungs a device gets, what a result says, and how it is written down.
+// The ladder: which rungs a device gets, the results, and how they are written.
 #include "core/gpu_catalogue.h"
 #include "bench/ladder.h"
 
@@ -119,7 +119,7 @@ RungResult result(std::string name, std::vector<double> speeds, double loss) {
 TEST(RungResult, MedianAndInterval) {
   const RungResult rung = result("a", {100, 104, 102}, 4);
   EXPECT_EQ(rung.median(), 102);
-  // Standard deviation 2, so 4.303 * 2 / sqrt(3).
+  // The standard deviation is 2, so the half interval is 4.303 * 2 / sqrt(3).
   EXPECT_NEAR(rung.half_interval(), 4.9687, 1e-3);
   EXPECT_TRUE(std::isnan(result("b", {100}, 4).half_interval()));
 }
@@ -195,7 +195,7 @@ TEST(Ladder, RunsOnTheCpuWithTheSameLosses) {
   for (const RungResult& rung : ladder.climb) {
     EXPECT_TRUE(rung.ran()) << rung.failure;
     EXPECT_EQ(rung.tokens_per_second.size(), 2u);
-    EXPECT_EQ(rung.loss, ladder.climb[0].loss) << rung.name;  // threads and policies change no bit
+    EXPECT_EQ(rung.loss, ladder.climb[0].loss) << rung.name;  // threads and policies must not change a bit
     EXPECT_EQ(rung.grad_norm, ladder.climb[0].grad_norm) << rung.name;
   }
 }

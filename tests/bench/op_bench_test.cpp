@@ -13,7 +13,7 @@ TEST(OpBench, RowsFollowFromTheCeilings) {
                 .steps = 2,
                 .step_ms = 3};
   DeviceSpec device;
-  // Two products of 1 ms at best that took 2 ms each, and two moves of 1 ms at best that took as long.
+  // Two GEMMs whose bound is 1 ms and that took 2 ms each, and two moves whose bound is 1 ms and that took 1 ms.
   for (int i = 0; i < 2; ++i) {
     bench.ledger.add(device, "matmul 1x2x3 nt", DType::bf16, {.flops = 1e11, .bytes = 1e8, .matrix = true});
     bench.ledger.add_measured("matmul 1x2x3 nt", 2e-3);

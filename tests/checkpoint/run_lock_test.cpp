@@ -46,7 +46,7 @@ TEST_F(RunLockTest, GoesWithAKilledProcess) {
   ::close(ready[1]);
 }
 
-// A trainer that is refused after it has the lock leaves the file as it was.
+// A trainer that is refused after taking the lock leaves the file unchanged.
 TEST_F(RunLockTest, ChangesNoByteUnlessItSigns) {
   EXPECT_FALSE(RunLock::is_known(run_));
   RunLock(run_).sign();

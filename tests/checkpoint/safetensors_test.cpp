@@ -39,12 +39,12 @@ class SafeTensorsTest : public testing::Test {
   ~SafeTensorsTest() override { std::filesystem::remove(path_); }
 
   SafeTensors open(const std::string& bytes) {
-    std::filesystem::remove(path_);  // truncating a file that exists waits for the disk on some file systems
+    std::filesystem::remove(path_);  // truncating an existing file waits for the disk on some file systems
     std::ofstream(path_, std::ios::binary) << bytes;
     return SafeTensors(path_);
   }
 
-  // The message, after checking that it is a data error about this file.
+  // Returns the message, after checking that it is a data error about this file.
   std::string refusal(const std::string& bytes) {
     try {
       open(bytes);

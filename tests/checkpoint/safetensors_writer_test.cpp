@@ -87,7 +87,7 @@ TEST_F(SafeTensorsWriterTest, ReadsBackInEveryHeaderLength) {
   EXPECT_TRUE(SafeTensors(path_).names().empty());
 }
 
-// Larger than a block, and through a system that writes a few bytes at a time.
+// Larger than a block, and with a system that writes only a few bytes at a time.
 TEST_F(SafeTensorsWriterTest, WritesLargeTensorsInBlocks) {
   struct ShortWrites : FaultyFileOps {
     using FaultyFileOps::FaultyFileOps;
@@ -147,7 +147,7 @@ TEST_F(SafeTensorsWriterTest, CopiesWithoutKeepingTheFileInMemory) {
   const SafeTensors file(path_);
   const size_t before = resident_bytes();
   file.copy_to("x", {back.data(), DType::int32, {kCount}});
-  // ThreadSanitizer keeps four bytes of its own for each one that is touched.
+  // ThreadSanitizer allocates four bytes for each byte that is touched.
   if (!kThreadSanitizer) {
     EXPECT_LT(resident_bytes(), before + (size_t{16} << 20));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints with accidents: damaged bits, full and broken disks, and processes killed at each system call.
+// Checkpoints with faults: damaged bits, full and broken disks, and processes killed at each system call.
 #include <sys/wait.h>
 
 #include <csignal>
@@ -14,7 +14,7 @@ namespace {
 
 class StoreFaultTest : public StoreTest {
  protected:
-  // A fresh run with checkpoints of step 1 to `count`, step s having seed s.
+  // A fresh run with checkpoints of steps 1 to `count`; step s has seed s.
   CheckpointStore make_run(int count) {
     std::filesystem::remove_all(checkpoints());
     CheckpointStore store(run_);
@@ -27,7 +27,7 @@ class StoreFaultTest : public StoreTest {
     return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.front() == '.'; });
   }
 
-  // Runs the action in a process that is killed at its system call `call`; false when it ended before that.
+  // Runs the action in a process that is killed at its system call number `call`. False if it ended before that.
   static bool killed_at(int64_t call, const std::function<void(FileOps&)>& action) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -84,14 +84,14 @@ TEST_F(StoreFaultTest, AFullDiskLeavesTheOldCheckpoint) {
   CheckpointStore(run_, counter).save(state.write(2));
   const int64_t total = counter.bytes_written();
   ASSERT_GE(total, 100);
-  for (const int64_t step : {2, 1}) {  // a new step, and one in the place of the old
+  for (const int64_t step : {2, 1}) {  // a new step, and one that replaces the old
     for (int64_t trial = 0; trial < 100; ++trial) {
       make_run(1);
       FaultyFileOps ops(real_file_ops(), {Fault::Kind::fail_writes, trial * total / 100, ENOSPC});
       CheckpointStore store(run_, ops);
       const std::string message = message_of([&] { store.save(state.write(step)); }, ExitCode::failure);
       EXPECT_PRED_FORMAT2(testing::IsSubstring, "No space left on device; it needs ", message);
-      EXPECT_PRED_FORMAT2(testing::IsSubstring, " are free; older checkpoints are as they were", message);
+      EXPECT_PRED_FORMAT2(testing::IsSubstring, " are free; older checkpoints are unchanged", message);
       EXPECT_PRED_FORMAT2(testing::IsSubstring, checkpoints().string(), message);
       EXPECT_FALSE(has_temporaries());
       EXPECT_TRUE(old.matches(store.newest().value()));
@@ -148,7 +148,7 @@ TEST_F(StoreFaultTest, AKillAtAnyCallOfASaveLeavesAWholeCheckpoint) {
       EXPECT_TRUE(step == 1 || old.matches(store.open(1)));
       store.clean_temporaries();
       EXPECT_EQ(store.newest()->state_json(), found.state_json());
-      // The run goes on: the same save again.
+      // The run continues: the same save again.
       store.save(state.write(step));
       EXPECT_TRUE(state.matches(store.open(step)));
       EXPECT_FALSE(has_temporaries());
@@ -206,7 +206,7 @@ TEST_F(StoreFaultTest, AKillDuringTheFirstSaveLeavesNothingOrAll) {
 TEST_F(StoreFaultTest, AKillAtAnyCallOfAPruneLeavesOnlyWholeOnes) {
   for (int64_t call = 1;; ++call) {
     make_run(4);
-    // A replaced one that a killed save left under a step that goes.
+    // A replaced checkpoint that a killed save left, for a step that is removed.
     std::filesystem::copy(step_folder(1), checkpoints() / ".replaced-step-00000001");
     const bool killed = killed_at(call, [&](FileOps& ops) { CheckpointStore(run_, ops).prune(1, 2); });
     CheckpointStore store(run_);
@@ -230,13 +230,13 @@ TEST_F(StoreFaultTest, PermissionDenied) {
   namespace fs = std::filesystem;
   fs::permissions(checkpoints(), fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_all);
   fs::permissions(checkpoints(), fs::perms::others_write, fs::perm_options::remove);
-  const bool root = ::geteuid() == 0;  // root may write anywhere: be somebody else
+  const bool root = ::geteuid() == 0;  // root may write anywhere, so become another user
   ASSERT_EQ(root ? ::seteuid(65534) : 0, 0);
   const std::string message = message_of([&] { CheckpointStore(run_).save(state.write(2)); }, ExitCode::failure);
   ASSERT_EQ(root ? ::seteuid(0) : 0, 0);
   fs::permissions(checkpoints(), fs::perms::owner_all);
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "step 2: " + checkpoints().string(), message);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "Permission denied; older checkpoints are as they were; make", message);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "Permission denied; older checkpoints are unchanged; make", message);
   EXPECT_TRUE(old.matches(CheckpointStore(run_).newest().value()));
   EXPECT_NE(message_of([&] { CheckpointStore(run_ / "absent").save(state.write(2)); }, ExitCode::failure), "no error");
 }
@@ -251,7 +251,7 @@ TEST_F(StoreFaultTest, FaultsByName) {
   }
 }
 
-// The way a test of the whole binary does it: the variable is read by a process that starts anew.
+// As in a test of the whole binary: a newly started process reads the variable.
 TEST_F(StoreFaultTest, FaultsFromTheEnvironment) {
   if (const char* folder = std::getenv("GRADMILL_TEST_SAVE_IN")) {
     CheckpointStore(folder).save(SmallState(2).write(2));
@@ -269,7 +269,7 @@ TEST_F(StoreFaultTest, FaultsFromTheEnvironment) {
     }
     int status = 0;
     ::waitpid(child, &status, 0);
-    std::filesystem::remove_all(folder_of_process(child));  // a killed one leaves its own
+    std::filesystem::remove_all(folder_of_process(child));  // a killed process leaves its folder
     return status;
   };
   const int killed = status_with("kill:10");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run folder for the tests of checkpoints, and small checkpoints whose content follows from a number.
+// A run folder for the tests of checkpoints, and small checkpoints whose contents are derived from a number.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace gradmill::test {
 
-// The values of one small checkpoint. Two with different seeds differ in every file.
+// The contents of one small checkpoint. Two with different seeds differ in every file.
 struct SmallState {
   explicit SmallState(int number) : seed(number), weight(12), half(3), count(1) {
     for (size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(seed) + 0.25f * static_cast<float>(i);
@@ -61,7 +61,7 @@ class StoreTest : public testing::Test {
   }
   ~StoreTest() override { std::filesystem::remove_all(run_); }
 
-  // In memory where there is such a place: these tests call fsync thousands of times.
+  // In a memory file system if possible: these tests call fsync thousands of times.
   static std::filesystem::path folder_of_process(pid_t process) {
     const std::filesystem::path base =
         std::filesystem::exists("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path();
@@ -71,7 +71,7 @@ class StoreTest : public testing::Test {
   std::filesystem::path checkpoints() const { return run_ / "checkpoints"; }
   std::filesystem::path step_folder(int64_t step) const { return checkpoints() / fmt::format("step-{:08}", step); }
 
-  // All entries of checkpoints/, hidden ones too.
+  // All entries of checkpoints/, including hidden ones.
   std::vector<std::string> entries() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(checkpoints())) {
@@ -88,7 +88,7 @@ class StoreTest : public testing::Test {
   static void overwrite(const std::filesystem::path& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
   }
-  // A manifest that is consistent in itself, whatever it says.
+  // Writes a self-consistent manifest with any text.
   void write_manifest(int64_t step, const std::string& text) const {
     overwrite(step_folder(step) / kManifestName, text);
     overwrite(step_folder(step) / kManifestSumName, manifest_sum(text));
@@ -97,7 +97,7 @@ class StoreTest : public testing::Test {
   std::filesystem::path run_;
 };
 
-// The message of the Error that `action` throws.
+// Returns the message of the Error that `action` throws.
 template <class Action>
 std::string message_of(Action&& action, ExitCode code) {
   try {

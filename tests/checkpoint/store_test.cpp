@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints without accidents: what is saved comes back, what is not right is refused, what is old is removed.
+// Checkpoints without faults: saved data can be read back, bad files are refused, and old checkpoints are removed.
 #include "checkpoint/store.h"
 
 #include <map>
@@ -80,11 +80,12 @@ TEST_F(StoreTest, RefusesWrongManifests) {
     return std::string(good).replace(place, old.size(), replacement);
   };
   EXPECT_EQ(refusal(good), "no error");
-  // Names that lead out of the folder, to the manifest itself, or to files that are not there.
+  // Names that lead out of the folder, to the manifest itself, or to missing files.
   overwrite(run_ / "secret", read(step_folder(5) / "config.json"));
   for (const std::string name : {"../../secret", "/etc/passwd", "..", ".", "", ".hidden", "a/b", "a\\\\b", "state.json",
                                  "state.crc", "a\\u0000b"}) {
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "cannot be a checkpoint's file", refusal(with("config.json", name)))
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "is not a valid name for a file of a checkpoint",
+                        refusal(with("config.json", name)))
         << name;
   }
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "other.json: cannot open", refusal(with("config.json", "other.json")));
@@ -225,7 +226,8 @@ TEST_F(StoreTest, CleansTemporariesOfTheDead) {
   EXPECT_EQ(store.steps(), (Steps{5}));
 }
 
-// Records what happens to each path. A power cut keeps only what was synced: the order is the promise.
+// Records what happens to each path. After a power failure only synced data remains, so the order of calls is the
+// contract.
 struct Recorder : FaultyFileOps {
   using FaultyFileOps::FaultyFileOps;
   FileHandle create(const std::filesystem::path& path) override {
@@ -279,7 +281,7 @@ TEST(ShortageOfSpace, CountsWhatIsToCome) {
   EXPECT_EQ(text, "a checkpoint takes 10.0 MiB, and 3.0 MiB are free where 4 more are to be written");
 }
 
-// As on a file system that has no links.
+// A file system without hard links.
 class NoLinks : public FaultyFileOps {
  public:
   NoLinks() : FaultyFileOps(real_file_ops()) {}

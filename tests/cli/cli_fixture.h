@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The binary as a user meets it: exit codes, one clear line, no files left behind.
+// Tests the binary as a user runs it: exit codes, one clear line per error, no files left.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ struct Outcome {
   std::string output;  // stdout and stderr
 };
 
-// Each test runs in an empty folder of its own and must leave it as it found it.
+// Each test runs in an empty folder and must leave it empty.
 class CliTest : public testing::Test {
  protected:
   CliTest() {

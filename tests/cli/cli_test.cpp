@@ -164,7 +164,7 @@ TEST_F(CliTest, ALabelledRunsScoresAreInItsTable) {
   const Outcome more = gradmill("train --resume run training.steps=15");
   EXPECT_EQ(more.code, 0) << more.output;
   std::ifstream table(folder_ / "work/run/metrics.csv");
-  std::string header, row, last;  // with scores
+  std::string header, row, last;  // including scores
   ASSERT_TRUE(std::getline(table, header));
   EXPECT_NE(header.find(",eval_accuracy,eval_f1,"), std::string::npos) << header;
   while (std::getline(table, row)) {
@@ -326,7 +326,7 @@ TEST_F(CliTest, PlansWhatMakesARunFit) {
   EXPECT_NE(lines.substr(0, small).find("DOES NOT FIT"), std::string::npos) << fits.output;
   EXPECT_NE(lines.substr(small, large - small).find("training.micro_batch_size="), std::string::npos) << fits.output;
   EXPECT_NE(lines.substr(large).find("nothing changed"), std::string::npos) << fits.output;
-  // What it says is so.
+  // Checks that the text is true.
   const std::string said = lines.substr(small, large - small);
   const Outcome plan = gradmill(model + "--device h100 " + said.substr(said.find("training.")));
   const size_t total = plan.output.find("\ntotal");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run that is killed a few times, and signals in every part of a run.
+// A run that is killed several times, and signals in every part of a run.
 #include <sstream>
 
 #include "cli/kill_test.h"
@@ -14,8 +14,8 @@ TEST_F(KillTest, KilledRunsEndLikeUninterruptedOnes) {
   for (uint32_t seed : {1u, 2u, 3u}) expect_survives("run" + std::to_string(seed), 6, seed, expected);
 }
 
-// From start-up over steps, evaluations and saves to the end: whenever a signal comes, the run ends soon, and what it
-// saved leads to the same weights.
+// Signals during start-up, steps, evaluations, saves and the end. Whenever a signal comes, the run ends soon, and
+// resuming from its checkpoint leads to the same weights.
 TEST_F(KillTest, SignalsAtAnyTimeSaveAndExitWith130) {
   finish("whole");
   const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
@@ -28,7 +28,7 @@ TEST_F(KillTest, SignalsAtAnyTimeSaveAndExitWith130) {
     kill(child, signals[i % 4]);
     const int status = wait_for(child);
     EXPECT_LT(std::chrono::steady_clock::now() - sent, std::chrono::seconds(30));
-    // Before the handler stands the system ends the process; after the last step there is nothing to interrupt.
+    // Before the handler is installed, the signal kills the process. After the last step, nothing can be interrupted.
     const bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     const bool interrupted = WIFEXITED(status) && WEXITSTATUS(status) == 130;
     EXPECT_TRUE(done || interrupted || WIFSIGNALED(status)) << "status " << status << "\n" << read(run + ".log");
@@ -42,7 +42,7 @@ TEST_F(KillTest, SignalsAtAnyTimeSaveAndExitWith130) {
   EXPECT_GE(saved, 3);
 }
 
-// nohup starts a run so: it goes on when its terminal is gone.
+// nohup starts a run with this signal ignored: the run continues when its terminal is closed.
 TEST_F(KillTest, AnIgnoredHangUpStaysIgnored) {
   signal(SIGHUP, SIG_IGN);
   const pid_t child = start("nohup", "");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the binary and kills it, to see that nothing is lost. Shared by the fast and the slow test.
+// Runs the binary and kills it, to check that nothing is lost. Shared by the fast and the slow test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class KillTest : public testing::Test {
     for (int i = 0; i < 300; ++i) text << "the miller grinds, the mill turns; " << i << "\n";
   }
 
-  // `gradmill train` in `run`, resuming what is there.
+  // `gradmill train` in `run`, resuming an existing run.
   static std::vector<std::string> command(const std::string& run) {
     return {GRADMILL_BINARY,
             "train",
@@ -53,7 +53,7 @@ class KillTest : public testing::Test {
             "optimizer.ema_decay=0.9"};
   }
 
-  // Starts it; `fault` is for GRADMILL_FAULT.
+  // Starts it; `fault` is the value of GRADMILL_FAULT.
   pid_t start(const std::string& run, const std::string& fault) const {
     std::vector<std::string> words = command(run);
     const pid_t child = fork();
@@ -70,7 +70,7 @@ class KillTest : public testing::Test {
     _exit(97);
   }
 
-  // Runs it in a shell, where `redirected` stands after it.
+  // Runs it in a shell, with `redirected` appended to the command.
   int finish_in_shell(const std::string& run, const std::string& redirected) const {
     std::string line = "cd '" + folder_.path().string() + "' &&";
     for (const std::string& word : command(run)) line += " '" + word + "'";
@@ -94,13 +94,13 @@ class KillTest : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  // The files of the last checkpoint that training decides: weights and moments.
+  // The files of the last checkpoint that training determines: weights and moments.
   std::string result(const std::string& run) const {
     const std::filesystem::path last = std::filesystem::path(run) / "checkpoints/step-00000040";
     return read(last / "model.safetensors") + read(last / "state.safetensors");
   }
 
-  // Steps of the checkpoints that look complete.
+  // The newest step among the checkpoints that look complete.
   int64_t newest_step(const std::string& run) const {
     int64_t newest = -1;
     std::error_code ignored;
@@ -111,7 +111,8 @@ class KillTest : public testing::Test {
     return newest;
   }
 
-  // Kills a run `kills` times, half of them at a system call of a save, then lets it end. Progress never goes back.
+  // Kills a run `kills` times, half of them at a system call of a save, then lets it finish. Progress must never
+  // decrease.
   void expect_survives(const std::string& run, int kills, uint32_t seed, const std::string& expected) {
     std::mt19937 random(seed);
     int64_t newest = -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models from files by command: what comes in goes out again, and what cannot be used is refused in one line.
+// Models from files on the command line: import, export, and one-line errors for unusable files.
 #include "checkpoint/safetensors.h"
 #include "cli/cli_fixture.h"
 #include "model_files/folder_files.h"
@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Sixteen words, of the forty that the tiny models have rows for.
+// Sixteen words; the tiny models have forty rows.
 std::string tokenizer_of_words() {
   std::string vocab = R"("[UNK]": 0)";
   for (int i = 1; i < 16; ++i) vocab += fmt::format(R"(, "w{}": {})", i, i);
@@ -34,7 +34,7 @@ class ModelCliTest : public CliTest {
     std::ofstream(folder / "model.safetensors", std::ios::binary) << safetensors_of(tensors);
     return folder;
   }
-  // One step whose rate is 0.
+  // One step with a learning rate of 0.
   std::string still_step(const std::string& more = "") const {
     return fmt::format(
         "train model.path='{0}/model' data.path='{0}/text.txt' model.context=16 training.steps=1 training.batch_size=2 "
@@ -66,7 +66,7 @@ TEST_F(ModelCliTest, AStepThatMovesNothingGivesTheWeightsBackBitForBit) {
   }
 }
 
-// The sample at the end draws from the words alone, though the model has rows for more.
+// The sample at the end contains only words, although the model has more rows.
 TEST_F(ModelCliTest, ATokenizerMayBeSmallerThanTheModel) {
   model_folder(kTinyLlama, tiny_llama("F32"));
   const Outcome trained = gradmill(still_step("sample.tokens=50"));
@@ -92,7 +92,7 @@ TEST_F(ModelCliTest, PredictsIntoAFileOfTheCurrentFolder) {
   EXPECT_EQ(std::count(std::istreambuf_iterator<char>(lines), {}, '\n'), 12);
 }
 
-// Before the data is tokenised: nothing but the line comes out.
+// Refused before the data is tokenised, with a single line of output.
 TEST_F(ModelCliTest, WhatCannotBeUsedIsRefusedAtOnce) {
   const fs::path folder = model_folder(kTinyLlama, tiny_llama("F32"));
   expect_error(still_step("data.tokenizer=byte"), 4, "the model rows for 40");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a refused command leaves alone, which run is resumed, and checkpoints that are damaged.
+// Refused commands must change nothing; also which run is resumed, and damaged checkpoints.
 #include <fcntl.h>
 #include <sys/file.h>
 
@@ -24,7 +24,7 @@ class ResumeCliTest : public CliTest {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // Every file below a folder, with its content.
+  // Every file below a folder, with its contents.
   static std::map<std::string, std::string> files_in(const fs::path& folder) {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -56,7 +56,7 @@ class ResumeCliTest : public CliTest {
   }
 };
 
-// Held as another trainer holds it.
+// Holds the lock like another trainer.
 class HeldLock {
  public:
   explicit HeldLock(const fs::path& run) : descriptor_(open((run / ".lock").c_str(), O_RDWR | O_CREAT, 0666)) {
@@ -126,7 +126,7 @@ TEST_F(ResumeCliTest, AutoTakesTheRunThatWasStartedLast) {
   replace(second / "config.yaml", "steps: 12", "steps: 5");
   expect_says("train --resume auto", "no checkpoint yet");
   EXPECT_TRUE(fs::exists(second / "checkpoints/step-00000005"));
-  // The greatest name is not the newest run.
+  // The run with the last name is not the newest one.
   fs::copy(first, runs / "zoo", fs::copy_options::recursive);
   fs::last_write_time(runs / "zoo/config.yaml", fs::last_write_time(second / "config.yaml") - std::chrono::hours(1));
   expect_says("train --resume auto", "runs/aaa");

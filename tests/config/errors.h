@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mistakes a configuration is refused for.
+// The errors for invalid configurations.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace gradmill::test {
 
-// One line for each mistake, without the heading of several; none if the configuration loads.
+// One line per error, without the heading for several; empty if the configuration loads.
 inline std::vector<std::string> mistakes_of(const ConfigRequest& request) {
   std::vector<std::string> lines;
   try {
@@ -34,7 +34,7 @@ inline std::vector<std::string> mistakes_of(const ConfigRequest& request) {
   return lines;
 }
 
-// The one mistake of these overrides.
+// The single error that these overrides cause.
 inline std::string mistake_of(const std::vector<std::string>& overrides) {
   const std::vector<std::string> lines = mistakes_of({.overrides = overrides});
   EXPECT_EQ(lines.size(), 1u) << testing::PrintToString(lines);

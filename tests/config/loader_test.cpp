@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers: which value wins, and where it says it comes from.
+// Layers of configuration: which value wins, and the reported origin of each value.
 #include "config/loader.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ TEST(ConfigLoader, Defaults) {
   for (const auto& [key, origin] : loaded.origins) EXPECT_EQ(origin, "default") << key;
 }
 
-// Every member of every section is in the list, once: the list's values fill the structs up to padding.
+// The list contains every member of every section exactly once: its values fill the structs up to padding.
 TEST(ConfigLoader, ListsEveryMember) {
   RunConfig config;
   const FieldList list = fields_of(config);
@@ -90,7 +90,7 @@ TEST(ConfigLoader, LaterLayersWin) {
   folder.write("model/wide.yaml", "model:\n  layers: 5\n  width: 256\n");
   const auto first = folder.write("first.yaml", "training: {batch_size: 20, seed: 30}\n");
   const auto second = folder.write("second.yaml", "training: {seed: 300}\n");
-  // The order of files and overrides counts, not where a group stands between the overrides.
+  // The order of files and overrides counts, not the position of a group between the overrides.
   const LoadedConfig loaded = load_config(
       {.overrides = {"model.width=512", "experiment=small", "training.seed=4", "model=wide", "training.seed=5"},
        .files = {first, second},
@@ -142,7 +142,7 @@ TEST(ConfigLoader, SearchOrder) {
   std::filesystem::current_path(old_folder);
 }
 
-// A task, and adapters, bring their defaults without being asked for by group; what is said by hand stays.
+// A task and adapters set their defaults without naming their group. Explicit settings win.
 TEST(ConfigLoader, TasksBringTheirDefaults) {
   const std::vector<std::string> labelled = {"data.task=classify", "data.path=x.tsv", "model.path=folder"};
   const LoadedConfig task = load_config({.overrides = labelled});
@@ -161,7 +161,7 @@ TEST(ConfigLoader, TasksBringTheirDefaults) {
   EXPECT_EQ(load_config({.overrides = overrides}).config.optimizer.lr, 1e-5);
 }
 
-// The folder says what its adapters are; adapters' defaults for training hold all the same.
+// The folder defines its adapters; the training defaults for adapters still apply.
 TEST(ConfigLoader, AFolderOfAdaptersNeedsNoKind) {
   std::vector<std::string> overrides = {"model.path=folder", "data.path=x", "adapter.path=peft"};
   const LoadedConfig loaded = load_config({.overrides = overrides});
@@ -180,7 +180,7 @@ TEST(ConfigLoader, EmbeddedExperimentsLoad) {
   for (const EmbeddedConfig& config : embedded_configs()) {
     const std::filesystem::path path = config.path;
     std::vector<std::string> overrides = {path.parent_path().string() + "=" + path.stem().string()};
-    // Adapters need a model to stand beside, tasks need data.
+    // Adapters need a base model, tasks need data.
     if (path.parent_path() != "experiment") overrides.insert(overrides.end(), {"model.path=folder", "data.path=x.tsv"});
     const LoadedConfig loaded = load_config({.overrides = overrides});
     EXPECT_FALSE(diff(loaded.config, RunConfig{}).empty()) << config.path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wrong configuration is told: all of it at once, with place, allowed values and a guess.
+// The messages for an invalid configuration: all errors at once, with location, allowed values and a guess.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -233,7 +233,7 @@ TEST(ConfigMistakes, RulesOverSeveralSettings) {
   expect_parts(mistake_of({"optimizer.lr=1e-5"}), {"must not exceed the peak"});
   EXPECT_EQ(load_config({.overrides = {"optimizer.lr=1e-5", "schedule.name=constant"}}).config.optimizer.lr, 1e-5);
   EXPECT_EQ(load_config({.overrides = {"training.steps=0", "training.epochs=3"}}).config.training.epochs, 3);
-  // One mistake, not two: the rule would look at a value that was not taken.
+  // One error, not two: the rule would check a value that was not accepted.
   expect_parts(mistake_of({"optimizer.min_lr=x", "optimizer.lr=1e-5"}), {"optimizer.min_lr is 'x'"});
 }
 

@@ -85,7 +85,7 @@ TEST(ConfigRender, HelpAndReferenceNameEverySetting) {
             std::string::npos);
 }
 
-// GRADMILL_UPDATE_DOCS=1 writes the page instead.
+// With GRADMILL_UPDATE_DOCS=1, writes the page instead.
 TEST(ConfigRender, TheReferencePageIsUpToDate) {
   const std::string path = GRADMILL_SOURCE_DIR "/docs/config.md";
   if (std::getenv("GRADMILL_UPDATE_DOCS") != nullptr) std::ofstream(path) << config_reference();

@@ -40,7 +40,7 @@ TEST(Ledger, ProductsOfFp32MayRunAsTf32) {
   EXPECT_DOUBLE_EQ(ledger.lines().at("vector").seconds, 8);
 }
 
-// Two calls, one bound by arithmetic and one by traffic, take the sum of their own bounds.
+// Two calls, one bound by arithmetic and one by memory traffic, take the sum of their bounds.
 TEST(Ledger, CallsAddUpOneByOne) {
   Ledger ledger;
   ledger.add(round_device(), "op", DType::fp32, {.flops = 2e9, .bytes = 0});
@@ -61,7 +61,7 @@ TEST(Ledger, UnknownRatesCostNoTime) {
 
 class RunOp : public testing::Test {
  protected:
-  // Whether the implementation was called, for which type.
+  // Returns whether the implementation was called, and for which type.
   std::string run(DType dtype) {
     std::string called = "none";
     run_op(ctx_, "op", dtype, FloatTypes{}, {.flops = 1},

@@ -14,7 +14,7 @@ uint32_t by_instruction(std::string_view text, uint32_t seed = 0) {
 }
 uint32_t by_table(std::string_view text) { return crc32c_portable(std::as_bytes(std::span(text))); }
 
-// The check value of the CRC catalogue, and the vectors of RFC 3720, B.4.
+// The check value from the CRC catalogue, and the vectors of RFC 3720, B.4.
 TEST(Crc32c, KnownAnswers) {
   std::string rising, falling;
   for (int i = 0; i < 32; ++i) {

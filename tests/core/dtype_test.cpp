@@ -11,11 +11,11 @@
 namespace gradmill {
 namespace {
 
-// A small float as its standard defines it, independent of the code under test.
+// A small float format as its standard defines it, independent of the code under test.
 struct Format {
   int mantissa_bits, bias;
   uint32_t largest;  // bits of the largest finite value
-  bool saturates;    // else overflow is the next encoding, infinity
+  bool saturates;    // false: overflow gives the next encoding, infinity
 };
 constexpr Format kFp16{10, 15, 0x7bff, false};
 constexpr Format kBf16{7, 127, 0x7f7f, false};
@@ -29,7 +29,7 @@ double value_of(uint32_t bits, const Format& format) {
   return exponent == 0 ? std::ldexp(fraction, 1 - format.bias) : std::ldexp(1 + fraction, exponent - format.bias);
 }
 
-// Every finite value without sign, and the one past the end that overflow is rounded against.
+// Every finite value without sign, and the next value past the end, which decides the rounding of overflow.
 std::vector<double> values_of(const Format& format) {
   std::vector<double> values;
   for (uint32_t bits = 0; bits <= format.largest + 1; ++bits) values.push_back(value_of(bits, format));
@@ -119,7 +119,7 @@ TEST(DType, InfinityAndNan) {
   EXPECT_EQ(static_cast<float>(Fp8E4M3(kInfinity)), 448.0f);
   EXPECT_EQ(static_cast<float>(Fp8E5M2(-kInfinity)), -57344.0f);
   EXPECT_EQ(e5m2_bits_to_float(0x7c), kInfinity);
-  // A NaN whose payload sits in the bits that rounding drops must not become infinity.
+  // A NaN whose payload is only in the bits that rounding drops must not become infinity.
   for (float nan : {kNan, -kNan, std::bit_cast<float>(0x7f800001u), std::bit_cast<float>(0x7fffffffu)}) {
     EXPECT_TRUE(std::isnan(static_cast<float>(Fp16(nan))));
     EXPECT_TRUE(std::isnan(static_cast<float>(Bf16(nan))));
@@ -139,7 +139,7 @@ TEST(DType, SizesAndEpsilons) {
   EXPECT_EQ(name_of(DType::bf16), "bf16");
   EXPECT_TRUE(is_float(DType::fp8_e5m2));
   EXPECT_FALSE(is_float(DType::int32));
-  // From 1 to the next value of each format.
+  // From 1 to the next larger value of each format.
   EXPECT_EQ(epsilon_of(DType::fp32), std::numeric_limits<float>::epsilon());
   EXPECT_EQ(epsilon_of(DType::fp16), fp16_bits_to_float(0x3c01) - 1);
   EXPECT_EQ(epsilon_of(DType::bf16), float(value_of(0x3f81, kBf16)) - 1);

@@ -23,14 +23,14 @@ TEST(GpuCatalogue, IsPlausible) {
     EXPECT_GT(spec.memory_bytes, spec.driver_bytes + spec.library_bytes);
     EXPECT_GT(spec.bandwidth, 1e11);
     EXPECT_GT(spec.half_flops, spec.fp32_flops);
-    // fp8 units came with Ada and Hopper.
+    // fp8 units were introduced with Ada and Hopper.
     EXPECT_EQ(spec.fp8_flops > 0, spec.compute_capability >= 89);
     EXPECT_EQ(spec.tf32_flops > 0, spec.compute_capability >= 80);
   }
   EXPECT_TRUE(names.contains("h100"));
 }
 
-// Their names as drivers spell them.
+// The names as drivers spell them.
 TEST(GpuCatalogue, KnowsAGpuThatIsHere) {
   const auto name_of = [](const char* title, int capability, int units, double gib) {
     return describe_gpu({.title = title,
@@ -50,7 +50,8 @@ TEST(GpuCatalogue, KnowsAGpuThatIsHere) {
   EXPECT_EQ(name_of("NVIDIA L40S", 89, 142, 44.4), "l40s");
 }
 
-// More or fewer multiprocessors, or other memory, is another GPU, whatever its name begins with.
+// A GPU with another number of multiprocessors or another memory size is a different GPU, whatever its name begins
+// with.
 TEST(GpuCatalogue, TellsLikeNamesApart) {
   const auto catalogued = [](const char* title, int capability, int units, double gib) {
     const std::string name = describe_gpu({.title = title,
@@ -73,7 +74,7 @@ TEST(GpuCatalogue, TellsLikeNamesApart) {
   EXPECT_FALSE(catalogued("NVIDIA H100 80GB HBM3 MIG 3g.40gb", 90, 60, 39.5));
 }
 
-// What is reckoned for a GPU of which only clocks are known agrees with the vendor's figures for those that are known.
+// The rates computed for a GPU of which only clocks are known agree with the vendor's figures for known GPUs.
 TEST(GpuCatalogue, ReckonsRatesOfOthers) {
   const std::map<std::string, double> boost_ghz = {
       {"v100", 1.53},     {"t4", 1.59},         {"rtx3060", 1.777}, {"rtx3070", 1.725}, {"rtx3080", 1.71},
@@ -83,7 +84,7 @@ TEST(GpuCatalogue, ReckonsRatesOfOthers) {
       {"h100", 1.83},     {"h200", 1.83}};
   for (const DeviceSpec& spec : gpu_catalogue()) {
     SCOPED_TRACE(spec.name);
-    // A name that no catalogued one is part of.
+    // A name that contains no name of the catalogue.
     const bool geforce = spec.title.starts_with("GeForce");
     const DeviceSpec reckoned = describe_gpu({.title = geforce ? "GeForce ?" : "?",
                                               .compute_capability = spec.compute_capability,

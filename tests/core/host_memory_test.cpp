@@ -35,7 +35,7 @@ TEST(HostMemory, TheTightestOfAllGroupsCounts) {
   root.write("sys/fs/cgroup/outer/inner/memory.max", "max\n");
   root.write("sys/fs/cgroup/outer/inner/memory.current", "200\n");
   EXPECT_EQ(available_host_memory(root.path()), 400u);
-  // Over its limit already: nothing is left, and not a number beyond all.
+  // The group is already over its limit: nothing remains, and the result must not wrap around.
   root.write("sys/fs/cgroup/outer/memory.current", "800\n");
   EXPECT_EQ(available_host_memory(root.path()), 0u);
 }

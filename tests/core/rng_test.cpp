@@ -44,7 +44,7 @@ TEST(Rng, NormalHasItsMoments) {
       fourth += std::pow(double(x), 4);
     }
   }
-  // Five standard errors of each.
+  // Five standard errors for each.
   const double count = 2.0 * kBlocks;
   EXPECT_NEAR(sum / count, 0, 5 / std::sqrt(count));
   EXPECT_NEAR(squares / count, 1, 5 * std::sqrt(2 / count));
@@ -57,7 +57,7 @@ TEST(Rng, ThresholdIsAFractionOfSixteenBits) {
   EXPECT_EQ(drop_threshold(0.5f), 0x8000u);
   EXPECT_EQ(drop_threshold(0.25f), 0x4000u);
   EXPECT_EQ(drop_threshold(0.2f), 13107u);
-  EXPECT_EQ(drop_threshold(std::nextafter(1.0f, 0.0f)), 0xffffu);  // something is always kept
+  EXPECT_EQ(drop_threshold(std::nextafter(1.0f, 0.0f)), 0xffffu);  // some elements are always kept
   EXPECT_EQ(drop_scale(0), 1);
   EXPECT_EQ(drop_scale(0x8000), 2);
 }

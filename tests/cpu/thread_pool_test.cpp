@@ -25,7 +25,7 @@ TEST_P(ThreadPoolTest, EveryTaskRunsOnce) {
   }
 }
 
-// The race to look for is a worker of one run that sees the tasks of the next.
+// Looks for a race in which a worker of one run sees the tasks of the next.
 TEST_P(ThreadPoolTest, ManyTinyRuns) {
   int64_t expected = 0;
   std::vector<int64_t> sums(3);

@@ -44,7 +44,7 @@ TEST(CodeTargets, SaysWhatItHasAndWhatHelps) {
   EXPECT_NE(other.find("code for 9.0; 'make CUDA=on'"), std::string::npos) << other;
 }
 
-// What only CMake knows is left to the driver to refuse.
+// If only CMake knows the meaning, the driver has to refuse.
 TEST(CodeTargets, WordsSayNothing) {
   EXPECT_EQ(why_no_code("native", 86), "");
   EXPECT_EQ(describe_targets("native"), "the GPU it was built for");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of ops/matmul/matmul do not reach: tuning, its cache, and graphs. Tensors in device memory.
+// Covers what the tests of ops/matmul/matmul do not: tuning, its cache, and graphs. Tensors are in device memory.
 #include "cuda/gemm.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,8 @@ class gemm_cuda : public testing::Test {
     std::vector<float> result;
     for (int64_t i = 0; i < kM; ++i) {
       for (int64_t j = 0; j < kN; ++j) {
-        float sum = beta * static_cast<float>(c[static_cast<size_t>(i * kN + j)]);  // exact: few bits in every term
+        // exact, because every term has few bits
+        float sum = beta * static_cast<float>(c[static_cast<size_t>(i * kN + j)]);
         for (int64_t p = 0; p < kK; ++p)
           sum += static_cast<float>(a[static_cast<size_t>(i * kK + p)]) *
                  static_cast<float>(b[static_cast<size_t>(j * kK + p)]);
@@ -64,7 +65,7 @@ class gemm_cuda : public testing::Test {
     return result;
   }
 
-  // Some of the library's algorithms round the product before they add to it: two roundings of half a step each.
+  // Some of the library's algorithms round the product before they add to it: two roundings of half a unit each.
   static void expect_rounded(const std::vector<float>& actual, float beta) {
     const std::vector<float> wanted = expected(beta);
     ASSERT_EQ(actual.size(), wanted.size());
@@ -80,7 +81,7 @@ class gemm_cuda : public testing::Test {
   TensorView a_, b_;
 };
 
-// Added to c, and overwriting it: trials must not disturb what the product reads.
+// Adding to c, and overwriting it: trials must not disturb what the GEMM reads.
 TEST_F(gemm_cuda, TunedProductsAreRightAndTheirAlgorithmsKept) {
   {
     Engine engine({.autotune = true, .tuning_cache = cache_.string()});
@@ -99,7 +100,7 @@ TEST_F(gemm_cuda, TunedProductsAreRightAndTheirAlgorithmsKept) {
   expect_rounded(download(again, product.c), 1);
 }
 
-// The tanh GELU and its slope; the library's own tanh may be good to 11 bits only.
+// The tanh GELU and its slope. The library's own tanh may be accurate to 11 bits only.
 float gelu(float x) { return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x))); }
 float gelu_slope(float x) {
   const float t = std::tanh(0.79788456f * (x + 0.044715f * x * x * x));
@@ -154,7 +155,7 @@ TEST_F(gemm_cuda, GeluGradientInAProduct) {
   EXPECT_EQ(download(engine, product.aux), download(engine, upload(kM, kN, 4)));
 }
 
-// The answer is found by running both, kept, and the same for whoever reads the cache.
+// The answer is found by running both, is kept, and is the same for an engine that reads the cache.
 TEST_F(gemm_cuda, AnEpilogueIsChosenByTheClockAndTheChoiceKept) {
   const GemmCall product{.a = a_,
                          .b = b_,
@@ -206,7 +207,7 @@ TEST_F(gemm_cuda, ProductsCanBeCapturedOncePlanned) {
   check(cudaStreamEndCapture(engine.stream(), &graph), "capture");
   cudaGraphExec_t executable = nullptr;
   check(cudaGraphInstantiate(&executable, graph, 0), "instantiate");
-  // The product once more on what the first left: c was 3's values, then + ab twice.
+  // The GEMM once more on the first result: c was 3 times the values, then + ab twice.
   check(cudaGraphLaunch(executable, engine.stream()), "launch");
   const std::vector<float> first = expected(1), product_alone = expected(0);
   const std::vector<float> twice = download(engine, product.c);

@@ -24,7 +24,7 @@ class TuningCacheTest : public testing::Test {
     return out.str();
   }
   void write(const std::string& text) const { std::ofstream(file_) << text; }
-  // The folder of the file, with two entries for "gpu" in it.
+  // Creates the folder with the file, which has two entries for "gpu".
   void make_two() const {
     TuningCache cache(file_, "gpu");
     cache.put("first", value(1));
@@ -44,7 +44,7 @@ TEST_F(TuningCacheTest, KeepsWhatWasPut) {
   EXPECT_EQ(*again.find("first"), value(1));
   EXPECT_EQ(*again.find("second, with words"), value(2));
   EXPECT_EQ(again.find("second"), nullptr);
-  // Nothing but the file is left behind.
+  // No other file remains.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(file_.parent_path()), {}), 1);
 }
 
@@ -62,7 +62,7 @@ TEST_F(TuningCacheTest, IgnoresCorruptLines) {
   make_two();
   const std::string whole = text();
   const size_t second = whole.find("second");
-  // Every single changed character, and every place where the file may end.
+  // Tests every single changed character, and every position where the file may end.
   for (size_t i = whole.find("first"); i < second - 1; ++i) {
     std::string damaged = whole;
     damaged[i] = damaged[i] == '7' ? '8' : '7';

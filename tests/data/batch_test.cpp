@@ -18,7 +18,7 @@ std::vector<int32_t> counting(int64_t count) {
   return tokens;
 }
 
-// Every row against the contract of MicroBatch; the tokens must be counting().
+// Checks every row against the contract of MicroBatch; the tokens must come from counting().
 void expect_consistent(const MicroBatch& batch, int64_t max_seqs, int64_t context) {
   const auto capacity = static_cast<size_t>(token_capacity(max_seqs * context));
   ASSERT_EQ(batch.tokens.size(), capacity);

@@ -68,7 +68,7 @@ TEST(Crew, ResultsComeInTheOrderOfTheJobs) {
 }
 
 TEST(Crew, AFailedWorkerIsReplacedThenTheCrewShrinksThenNextWorksItself) {
-  // Every job fails at its first try.
+  // The first attempt at every job fails.
   constexpr int64_t kJobs = 30;
   std::array<std::atomic<bool>, kJobs> failed{};
   Notes notes;
@@ -82,13 +82,13 @@ TEST(Crew, AFailedWorkerIsReplacedThenTheCrewShrinksThenNextWorksItself) {
                  {.num_workers = 3, .ahead = 4, .replacements = 2, .note = notes.sink()});
     EXPECT_EQ(all_of(crew), squares(kJobs));
     stats = crew.stats();
-  }  // the threads have ended, and said all they had to
+  }  // the threads have ended, so all notes have been written
   EXPECT_EQ(stats.workers, 0);
   EXPECT_EQ(stats.failures, kJobs);
   const std::vector<std::string> lines = notes.lines();
   ASSERT_EQ(lines.size(), 5u);  // two replaced, three lost
   EXPECT_EQ(std::ranges::count_if(lines, [](const auto& line) { return line.find("replaced") != line.npos; }), 2);
-  EXPECT_EQ(std::ranges::count_if(lines, [](const auto& line) { return line.find("in line") != line.npos; }), 1);
+  EXPECT_EQ(std::ranges::count_if(lines, [](const auto& line) { return line.find("without loader threads") != line.npos; }), 1);
   for (const std::string& line : lines) EXPECT_NE(line.find("bad_alloc"), std::string::npos) << line;
 }
 

@@ -44,7 +44,7 @@ TEST_F(FreshTargetTest, WhatIsNotPublishedGoes) {
   }
   EXPECT_TRUE(fs::is_empty(folder_.path())) << "a parent stays";
   {
-    FaultyFileOps ops(real_file_ops(), {Fault::Kind::fail, 3, EIO});  // after the folder was made and synced
+    FaultyFileOps ops(real_file_ops(), {Fault::Kind::fail, 3, EIO});  // after the folder was created and synced
     FreshTarget target(ops, name_, Kind::folder);
     std::ofstream(name_.parent_path() / "another's");
     EXPECT_THROW(target.publish(), FileError);

@@ -40,7 +40,7 @@ TEST_F(ReplaceFile, MakesFolders) {
   EXPECT_EQ(read(folder_.path() / "a/b/c.txt"), "deep");
 }
 
-// A message with the temporary name would puzzle.
+// A message with the temporary name would be confusing.
 TEST_F(ReplaceFile, FailuresNameTheFile) {
   FaultyFileOps full(real_file_ops(), {Fault::Kind::fail_writes, 2, ENOSPC});
   expect_error([&] { replace_file(path_, "one", full); }, ExitCode::failure,
@@ -49,12 +49,12 @@ TEST_F(ReplaceFile, FailuresNameTheFile) {
   expect_error([&] { replace_file(folder_.path() / "file/below", ""); }, ExitCode::failure, {"make the folder"});
 }
 
-// Whoever may make files in /dev must not lose a device by naming it.
+// A user who may create files in /dev must not lose a device by naming it.
 TEST_F(ReplaceFile, WhatIsNoFileStays) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  expect_error([&] { replace_file(path_, "one"); }, ExitCode::usage, {"is no regular file"});
+  expect_error([&] { replace_file(path_, "one"); }, ExitCode::usage, {"is not a regular file"});
   EXPECT_TRUE(std::filesystem::is_fifo(path_));
-  expect_error([&] { replace_file(folder_.path(), "one"); }, ExitCode::usage, {"is no regular file"});
+  expect_error([&] { replace_file(folder_.path(), "one"); }, ExitCode::usage, {"is not a regular file"});
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ TEST(Sha256, NistVectors) {
   EXPECT_EQ(hash_of(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-// Lengths around the one where the padding needs a second block; values from coreutils' sha256sum.
+// Lengths around the point where the padding needs a second block. Values are from coreutils' sha256sum.
 TEST(Sha256, PaddingBoundaries) {
   EXPECT_EQ(hash_of(std::string(55, 'x')), "d5e285683cd4efc02d021a5c62014694958901005d6f71e89e0989fac77e4072");
   EXPECT_EQ(hash_of(std::string(56, 'x')), "04c26261370ee7541549d16dee320c723e3fd14671e66a099afe0a377c16888e");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: any bytes as an adapter_config.json. Errors are fine, but no crash, leak or runaway; what is accepted
-// must survive being written and read again, and its expressions must match a long name in bounded time.
-//   adapter_config_fuzz -dict=tests/fuzz/adapter_config.dict -max_len=4096 -runs=1000000 CORPUS
-//   tests/fuzz/seeds/adapter_config
+// Fuzz target: any bytes as an adapter_config.json. Errors are allowed, but no crash, leak or runaway. Accepted
+// configurations must survive being written and read again, and their expressions must match a long name in limited
+// time.
+// adapter_config_fuzz -dict=tests/fuzz/adapter_config.dict -max_len=4096 -runs=1000000 CORPUS
+// tests/fuzz/seeds/adapter_config
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: any bytes as a chat template; behind a NUL byte, JSON of the messages. Errors are fine, but no crash,
-// leak or runaway. tests/goldens/chat/templates has seeds, chat_template.dict words:
-//   chat_template_fuzz -dict=tests/fuzz/chat_template.dict -max_len=4096 -runs=1000000 CORPUS
-//   tests/goldens/chat/templates
+// Fuzz target: any bytes as a chat template, followed by a NUL byte and JSON of the messages. Errors are allowed, but
+// no crash, leak or runaway. Seeds are in tests/goldens/chat/templates, words in chat_template.dict:
+// chat_template_fuzz -dict=tests/fuzz/chat_template.dict -max_len=4096 -runs=1000000 CORPUS
+// tests/goldens/chat/templates
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,7 +23,7 @@ constexpr std::string_view kMessages = R"([
 constexpr std::string_view kTools =
     R"([{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}])";
 
-// Small enough for thousands of templates a second, and all limits within reach.
+// Small enough for thousands of templates per second, with all limits within reach.
 jinja::Limits small_limits() {
   jinja::Limits limits;
   limits.max_work = 20000;
@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (span.begin > span.end || span.end > rendered.text.size()) __builtin_trap();
     }
   } catch (const Error&) {
-  } catch (const jinja::Fault&) {  // of the messages
+  } catch (const jinja::Fault&) {  // in the messages
   }
   return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of any bytes, in each dialect.
+// Fuzz target: tables of any bytes, in each dialect.
 #include "data/records/csv_reader.h"
 #include "record_fuzz.h"
 
@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   if (size < 3) return 0;
   const CsvDialect dialect{data[2] % 2 == 0 ? ',' : '\t', data[2] % 4 < 2};
-  // The third byte chooses the dialect; it stays in the text, where it is as good as any other.
+  // The third byte selects the dialect. It also stays in the text.
   fuzz::check_reader(input, [&](std::unique_ptr<ByteSource> source, const ReadOptions& options, BadRecords& bad) {
     return std::make_unique<CsvReader>(std::move(source), dialect, options, bad);
   });

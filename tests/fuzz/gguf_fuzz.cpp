@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GGUF file: makes its tokenizer's files, opens it as a model and reads every tensor. What such a tokenizer.json does
-// is tokenizer_json_fuzz's business.
+// Fuzz target: a GGUF file. Makes the files of its tokenizer, opens it as a model and reads every tensor. The effect of
+// the resulting tokenizer.json is tested by tokenizer_json_fuzz.
 #include <cstddef>
 #include <cstdint>
 
@@ -23,7 +23,7 @@ void read_tensors(const GgufModel& model) {
     if (!model.tensors()[i].readable) continue;
     try {
       model.visit_rows(i, [](int64_t, int64_t, const float*) {});
-    } catch (const Error&) {  // values that are not finite
+    } catch (const Error&) {  // for values that are not finite
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of any bytes, as JSON.
+// Fuzz target: lines of any bytes as JSON.
 #include "data/records/jsonl_reader.h"
 #include "record_fuzz.h"
 

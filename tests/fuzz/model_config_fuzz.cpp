@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json: reads it, and if that goes well writes it again, gives it a classifier's head and reads what was
-// written.
+// Fuzz target: config.json. Reads it and, if it is valid, writes it again, adds a classifier's head and reads the
+// result.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

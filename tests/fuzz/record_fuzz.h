@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fuzz targets of record readers share: a source in memory, and checks that hold for any bytes.
+// Shared by the fuzz targets of record readers: a source in memory, and checks that hold for any bytes.
 #pragma once
 
 #include <simdjson.h>
@@ -23,7 +23,7 @@ inline void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// Hands out a text in pieces of a given size, each in memory of its own.
+// Returns a text in pieces of a given size, each in separate memory.
 class PiecesSource : public ByteSource {
  public:
   PiecesSource(std::string_view text, size_t size) : ByteSource("input"), text_(text), size_(size) {}
@@ -41,7 +41,7 @@ class PiecesSource : public ByteSource {
   std::unique_ptr<char[]> piece_;
 };
 
-// All that a reader gave, as text: records, what was skipped, and the error at the end.
+// The output of a reader as text: records, what was skipped, and the error at the end.
 struct ReadResult {
   std::string records;
   int64_t num_records = 0, num_skipped = 0;
@@ -58,7 +58,7 @@ inline void check_record(const Record& record, int64_t last_line) {
   }
 }
 
-// open(source, options, bad) makes the reader.
+// open(source, options, bad) creates the reader.
 template <class Open>
 ReadResult read_all(std::string_view text, size_t piece, const ReadOptions& options, Open&& open) {
   ReadResult result;
@@ -84,8 +84,8 @@ ReadResult read_all(std::string_view text, size_t piece, const ReadOptions& opti
   return result;
 }
 
-// The cut of the bytes into buffers changes nothing, and a strict reader gives what a lenient one does up to the first
-// bad record. The first byte of the input chooses the cut, the second the limit on records.
+// The division of the bytes into buffers must not matter, and a strict reader must return the same as a lenient one up
+// to the first bad record. The first byte of the input selects the division, the second the limit on records.
 template <class Open>
 void check_reader(std::string_view input, Open&& open) {
   if (input.size() < 2) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A safetensors file: opens it, and if that goes well touches every byte of every tensor, raw and as a view.
+// Fuzz target: a safetensors file. Opens it and, if it is valid, reads every byte of every tensor, raw and as a view.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace gradmill;
 
-// A file in memory, under a name.
+// A file in memory with a name.
 class MemoryFile {
  public:
   MemoryFile() : descriptor_(::memfd_create("input", 0)) {}

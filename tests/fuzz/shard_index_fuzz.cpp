@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model.safetensors.index.json: what comes out names files of the folder and nothing else.
+// Fuzz target: model.safetensors.index.json. The result must name only files in the folder.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

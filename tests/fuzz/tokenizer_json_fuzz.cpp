@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenizer.json, or, where the input does not begin as JSON does, a SentencePiece model: loads it, and if that goes
-// well encodes and decodes a text with it.
+// Fuzz target: tokenizer.json or, if the input does not begin like JSON, a SentencePiece model. Loads it and, if it is
+// valid, encodes and decodes a text with it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files and records that the tests of metrics share.
+// Files and records shared by the tests of metrics.
 #pragma once
 
 #include <filesystem>
@@ -26,7 +26,7 @@ inline std::vector<std::string> read_lines(const std::filesystem::path& path) {
   return lines;
 }
 
-// The same numbers for the same step, whichever run reports it.
+// The same numbers for the same step, whichever run reports them.
 inline StepMetrics step_at(int64_t step, double loss_offset = 0) {
   return {.step = step,
           .epoch = double(step) / 8,

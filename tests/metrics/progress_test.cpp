@@ -13,7 +13,7 @@ namespace {
 using test::eval_at;
 using test::step_at;
 
-// A terminal, or a pipe, of which the test holds the other end and the clock.
+// A terminal or a pipe; the test holds the other end and the clock.
 struct Screen {
   std::string text;
   int num_writes = 0;
@@ -169,7 +169,7 @@ TEST(Progress, TheWarmUpOfTheFirstStepAndStepsOfEarlierRunsDoNotCountForTheEta) 
   progress.step(step_at(101));
   screen.now += 27;
   progress.step(step_at(110));
-  EXPECT_NE(screen.take().find("ETA 4:30\n"), std::string::npos);  // 3 s a step, 90 to go
+  EXPECT_NE(screen.take().find("ETA 4:30\n"), std::string::npos);  // 3 s per step, 90 remaining
 }
 
 TEST(Progress, FeaturesAreOneLineEach) {

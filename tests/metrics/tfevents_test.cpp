@@ -21,7 +21,7 @@ std::string raw(T value) {
   return out;
 }
 
-// CRC-32C bit by bit, then the mask of the record format: nothing shared with the code under test.
+// CRC-32C bit by bit, then the mask of the record format; shares no code with the implementation.
 uint32_t slow_masked_crc(const std::string& data) {
   uint32_t crc = 0xffffffffu;
   for (char byte : data) {
@@ -68,7 +68,7 @@ TEST(TfEvents, AText) {
 TEST(TfEvents, HyperParametersOfEveryType) {
   const Hparams values = {{"b", false}, {"n", 0.0}, {"s", std::string()}};
   const std::string start = hparams_start_value(values, 3.0).data();
-  // Map entries {key, Value}: a zero, false and empty value must be there, or they would read as null.
+  // Map entries {key, Value}: zero, false and empty values must be present, or they would read as null.
   const std::string entries = bytes_of({0x0a, 7, 0x0a, 1}) + "b" + bytes_of({0x12, 2, 0x20, 0}) +
                               bytes_of({0x0a, 14, 0x0a, 1}) + "n" + bytes_of({0x12, 9, 0x11}) + raw(0.0) +
                               bytes_of({0x0a, 7, 0x0a, 1}) + "s" + bytes_of({0x12, 2, 0x1a, 0});

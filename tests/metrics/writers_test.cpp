@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metrics files: what is in them, what a resume leaves of them, what happens when the disk does not play along.
+// The metrics files: their contents, what remains after a resume, and what happens if the disk fails.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -153,7 +153,7 @@ TEST(CsvWriter, TheTasksValuesAreTheLastColumns) {
     CsvWriter writer(path, kFreshRun, {"accuracy", "auroc", "mcc"});
     writer.step(step_at(1));
     writer.eval(labelled_at(1));
-    writer.eval(eval_at(2));  // of a task that says nothing
+    writer.eval(eval_at(2));  // of a task without such a metric
   }
   const std::vector<std::string> lines = read_lines(path);
   ASSERT_EQ(lines.size(), 4u);
@@ -187,7 +187,7 @@ TEST(Resume, TheTasksColumnsStayAsTheyWereBegun) {
   test::expect_error([&] { resume(with); }, ExitCode::data, {"with.csv", "columns", "move"});
 }
 
-// Steps 1 to `last` with an evaluation every 4, from where a resume would start.
+// Reports steps `first` to `last`, with an evaluation every 4 steps.
 void train(MetricsSink& sink, int64_t first, int64_t last, double loss_offset = 0) {
   for (int64_t step = first; step <= last; ++step) {
     sink.step(step_at(step, loss_offset));
@@ -219,7 +219,7 @@ TEST(Resume, FilesEqualAnUninterruptedRunsWhereverItStops) {
         const auto first = open_writer(path, kFreshRun);
         train(*first, 1, checkpoint);
         first->flush();
-        train(*first, checkpoint + 1, crash, 100);  // what came after the checkpoint must leave no trace
+        train(*first, checkpoint + 1, crash, 100);  // records after the checkpoint must leave no trace
         first->flush();
       }
       const auto second = open_writer(path, checkpoint);
@@ -308,10 +308,10 @@ TEST(AppendFile, SaysWhichFileCannotBeWritten) {
   AppendFile full("/dev/full", no_time);
   full.append("a");
   test::expect_error([&] { full.flush(); }, ExitCode::data, {"/dev/full", "No space left"});
-  test::expect_error([&] { full.flush(); }, ExitCode::data, {"/dev/full"});  // the bytes are still there
+  test::expect_error([&] { full.flush(); }, ExitCode::data, {"/dev/full"});  // the bytes are still in the buffer
 }
 
-// Fails as long as it is told to.
+// Fails as long as the test says so.
 struct FailingSink final : MetricsSink {
   explicit FailingSink(const bool& is_broken) : broken(is_broken) {}
   void step(const StepMetrics&) override { check(); }
@@ -372,7 +372,7 @@ TEST(RunMetrics, OpensEveryFileOrThoseAskedFor) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path() / "one"), {}), 1);
 }
 
-// Leaves a run's folder for tools/check_tensorboard.py: one that crashed at step 8 and was resumed from step 5.
+// Leaves a run folder for tools/check_tensorboard.py: a run that crashed at step 8 and was resumed from step 5.
 TEST(RunMetrics, ExampleForTensorboard) {
   const TemporaryFolder folder;
   const char* asked = ::getenv("GRADMILL_EXAMPLE_RUN");

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Every tensor's bytes by name.
+// The bytes of every tensor by name.
 std::map<std::string, std::pair<std::string, std::string>> contents(const fs::path& file) {
   const SafeTensors tensors(file);
   std::map<std::string, std::pair<std::string, std::string>> result;
@@ -46,7 +46,7 @@ TEST(Export, WeightsThatWereNotTrainedComeBackBitForBit) {
       TempFolder to;
       const HfConfig config = read_folder_config(from.path());
       const FolderTensors source(from.path());
-      // Through masters of a model whose compute dtype is narrower.
+      // Through the masters of a model with a narrower compute dtype.
       const Transformer model(config.spec);
       Session session(model, {.dtype = DType::bf16, .context = 8});
       WeightsFiller filler(session.context(), session.weights(), 1);
@@ -87,7 +87,7 @@ TEST(Export, ShardsAboveTheLimit) {
     total += a.size() * 4;
   }
   EXPECT_EQ(index["metadata"]["total_size"], total);
-  // A tensor above the limit gets its own.
+  // A tensor larger than the limit gets a shard of its own.
   export_model(parent.path() / "small", source, config, {}, &source, {.dtype = DType::bf16, .shard_bytes = 10});
   EXPECT_EQ(FolderTensors(parent.path() / "small").tensors()[0].type, "BF16");
 }

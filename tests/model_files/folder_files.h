@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model folders that tests make: small models with random values, in any stored type.
+// Model folders made by tests: small models with random values, in any stored type.
 #pragma once
 
 #include <unistd.h>
@@ -17,7 +17,7 @@
 
 namespace gradmill::test {
 
-// A folder of its own that goes with the object.
+// A temporary folder that is removed with the object.
 class TempFolder {
  public:
   TempFolder() : path_(std::filesystem::temp_directory_path() / fmt::format("gradmill_hf_{}_{}", ::getpid(), next_++)) {
@@ -129,7 +129,7 @@ inline std::vector<FileTensor> tiny_gpt2(const std::string& dtype, const std::st
   return tensors;
 }
 
-// The message of the error that `action` throws.
+// Returns the message of the error that `action` throws.
 template <class Action>
 std::string message_of(Action&& action) {
   try {

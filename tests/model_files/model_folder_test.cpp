@@ -91,7 +91,7 @@ TEST(ModelFolder, ToleratesPrefixesBuffersAndTransposedMatrices) {
     tensors.push_back(make_tensor("embeddings.position_ids", "I64", {1, 4}));
     tensors.push_back(make_tensor("some.other", "I64", {2}));
     FileTensor head = named(tensors, "wte.weight");
-    head.name = "lm_head.weight";  // a copy of what it is tied to
+    head.name = "lm_head.weight";  // a copy of the tensor it is tied to
     tensors.push_back(head);
     folder.write("config.json", kTinyGpt2);
     folder.write("model.safetensors", safetensors_of(tensors));
@@ -103,7 +103,7 @@ TEST(ModelFolder, ToleratesPrefixesBuffersAndTransposedMatrices) {
     for (size_t in = 0; in < 16; ++in) {
       for (size_t out = 0; out < 64; ++out) ASSERT_EQ(ours[out * 16 + in], stored[in * 64 + out]);
     }
-    // Which of two different values is meant, nobody can know.
+    // It is unknown which of two different values is meant.
     tensors.back().bytes[0] ^= 1;
     fs::remove(folder.path() / "model.safetensors");
     folder.write("model.safetensors", safetensors_of(tensors));
@@ -136,7 +136,7 @@ TEST(ModelFolder, ReadsShards) {
   expect_refusal("model-00002-of-00002.safetensors", message_of([&] { Loaded loaded(folder.path()); }));
   folder.write("model-00002-of-00002.safetensors", safetensors_of(second));
   EXPECT_EQ(Loaded(folder.path()).get("norm.weight"), values_of(named(tensors, "norm.weight")));
-  // A tensor that is not where the index says.
+  // A tensor is missing where the index says it is.
   fs::remove(folder.path() / "model-00002-of-00002.safetensors");
   folder.write("model-00002-of-00002.safetensors", safetensors_of({second.begin() + 1, second.end()}));
   expect_refusal(second[0].name, message_of([&] { Loaded loaded(folder.path()); }));

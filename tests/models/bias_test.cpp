@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model without biases is the one whose biases are zero: the same losses and gradients.
+// A model without biases equals one whose biases are zero: the same losses and gradients.
 #include <gtest/gtest.h>
 
 #include "support/op_test.h"

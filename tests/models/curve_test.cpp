@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hundred training steps beside PyTorch's: same weights, same batches, same losses.
+// A hundred training steps compared with PyTorch: same weights, same batches, same losses.
 #include <gtest/gtest.h>
 
 #include "optim/schedule.h"
@@ -60,7 +60,7 @@ TEST_P(CurveTest, LossesAndNormsMatch) {
   }
   for (ParamId id = 0; id < golden.model().params().size(); ++id) {
     const std::string& param = golden.model().params().spec(id).name;
-    // A key bias moves every score of a query alike: its gradient is 0 but for rounding, which AdamW blows up.
+    // A key bias shifts all scores of a query equally: its gradient is 0 except for rounding, which AdamW amplifies.
     if (param.ends_with("qkv.bias")) continue;
     expect_close(golden.session().weights().get(golden.session().context(), id), golden.stored("final.", id), 1e-4,
                  param);

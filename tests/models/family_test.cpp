@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every family against transformers, on tiny random models: logits, loss and every gradient, with every save policy.
+// Compares every family with transformers on tiny random models: logits, loss and all gradients, with every save
+// policy.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ class FamilyTest : public testing::TestWithParam<std::tuple<std::string, Device>
   std::unique_ptr<GoldenFamily> golden_;
 };
 
-// Each of the family's tensors belongs to one of our parameters, whole and once.
+// Each of the family's tensors belongs completely to exactly one of our parameters.
 TEST_P(FamilyTest, NamesCoverEveryTensor) {
   std::vector<std::string> ours, theirs;
   for (ParamId id = 0; id < golden_->model().params().size(); ++id) {
@@ -80,11 +81,11 @@ TEST_P(FamilyTest, PoliciesGiveTheSameBits) {
   }
 }
 
-// With dropout there is nothing to compare with but the loss itself: its slope along the gradient, by central
-// differences, is the gradient's norm.
+// With dropout there is no reference except the loss itself: its slope along the gradient, by central differences, must
+// equal the gradient's norm.
 TEST_P(FamilyTest, DropoutHasItsGradient) {
   GoldenFamily drops(std::get<std::string>(GetParam()), std::get<Device>(GetParam()), 0.2f);
-  drops.kernels().deterministic = true;  // policies that give the same bits
+  drops.kernels().deterministic = true;  // so that all policies give the same bits
   const double loss = drops.train(SavePolicy::none());
   EXPECT_GT(std::abs(loss - golden_->evaluate()), 1e-4) << "nothing was dropped";
   std::vector<float> direction = flat(drops.gradients().flat());
@@ -114,7 +115,7 @@ TEST_P(FamilyTest, CachesContinueTheSequence) {
   for (int64_t prompt : {1, 5}) expect_close(golden_->cached_logits(prompt), expected, 1e-5, "the last logits");
 }
 
-// A head reads what hidden() gives.
+// Checks hidden(), whose result a head reads.
 TEST_P(FamilyTest, HiddenStatesAreFinite) {
   const std::vector<float> hidden = golden_->hidden();
   ASSERT_EQ(std::ssize(hidden), golden_->num_rows() * golden_->model().spec().width);

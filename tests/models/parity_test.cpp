@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logits, loss and every gradient against PyTorch, on tiny random models.
+// Compares logits, loss and all gradients with PyTorch, on tiny random models.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -65,7 +65,7 @@ TEST_P(ParityTest, LossAndGradients) {
   }
 }
 
-// A prompt of another length for each sequence, then token by token.
+// A prompt of a different length for each sequence, then token by token.
 TEST_P(ParityTest, Logits) {
   const TensorView ids = golden_->file().at("input_ids"), logits = golden_->file().at("logits");
   const int64_t length = ids_shape_[1], vocab = golden_->model().spec().vocab;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The angles of rotary positions against transformers, for scalings as released models have them.
+// Compares the angles of rotary positions with transformers, for scalings as in released models.
 #include "models/position_tables.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(PositionTables, ScaledAngles) {
   }
 }
 
-// Within the context that the model was made for, dynamic scaling changes nothing.
+// Within the model's original context, dynamic scaling changes nothing.
 TEST(PositionTables, DynamicWithinTheContext) {
   TransformerSpec spec;
   spec.head_dim = 64;

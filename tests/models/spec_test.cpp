@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a specification refuses, and which names the families have for what it makes.
+// Specifications that are refused, and the names that each family uses for a specification's tensors.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapters of a linear layer: gradients against central differences, what is frozen, and quantised bases.
+// Adapters of a linear layer: gradients compared with central differences, frozen parameters, and quantised bases.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -47,7 +47,7 @@ class AdapterTest : public OpTest {
     return upload(random_values(kRows * cols, seed), {kRows, cols}, DType::fp32);
   }
 
-  // The whole backward as owners of the layer call it, in either order of its parts.
+  // The whole backward as owners of the layer call it, with its parts in either order.
   void backward(const Linear& layer, Pass& p, const TensorView& x, const TensorView& y, const TensorView& dy,
                 const TensorView& dx, bool weight_first) {
     const ArenaScope scope(ctx_.scratch);
@@ -131,8 +131,8 @@ TEST_P(AdapterTest, Dora) {
   }
 }
 
-// A layer whose first gradient of a step overwrites and whose later ones add, sharing low-rank gradients between the
-// parts or not: the same bits.
+// The first gradient of a step overwrites and later ones add. Low-rank gradients may be shared between the parts or
+// not. All cases must give the same bits.
 TEST_P(AdapterTest, SharedLowRankGradientsChangeNothing) {
   plan_.linears["layers.0.linear"] = slices(4, 3, 1);
   const Linear layer = make_linear(false);
@@ -143,7 +143,7 @@ TEST_P(AdapterTest, SharedLowRankGradientsChangeNothing) {
     if (mode > 0) p.adapters.room = tensor({kRows + 5, params_.max_rank() + 3}, DType::fp32);
     grads_->begin_step();
     std::vector<float> all;
-    // Other values at the same address must not be mistaken for those before.
+    // Other values at the same address must not be mistaken for the previous ones.
     const TensorView dy = tensor({kRows, layer.out()}, DType::fp32);
     for (uint32_t round = 0; round < 3; ++round) {
       const std::vector<float> values = random_values(dy.numel(), 10 + round);

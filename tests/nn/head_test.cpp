@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads: the gradient of the summed loss against central differences of it.
+// Heads: the gradient compared with central differences of the summed loss.
 #include "nn/classifier.h"
 #include "nn/layer_fixture.h"
 #include "nn/lm_head.h"
@@ -10,7 +10,7 @@ namespace {
 
 class HeadTest : public LayerTest {
  protected:
-  // loss(dx) must add to loss_sum and, with a gradient to write, fill dx.
+  // loss(dx) must add to loss_sum and, if a gradient is to be written, fill dx.
   void check(const std::function<void(Pass&, const TensorView& x, const TensorView& dx)>& loss,
              float tolerance = 1e-2f) {
     scalars().inv_targets = 1;
@@ -59,8 +59,8 @@ TEST_P(HeadTest, ClassifierOfEveryPooler) {
   }
 }
 
-// Dropped features are dropped in the gradient too, and by a mask that belongs to the sequence, not to its place in the
-// micro-batch.
+// Dropped features are dropped in the gradient as well, with a mask that depends on the sequence, not on its position
+// in the micro-batch.
 TEST_P(HeadTest, ClassifierDropsFeatures) {
   const Classifier head(params_, {.width = kWidth, .labels = 2, .pooler = PoolerKind::tanh, .dropout = true});
   build();
@@ -74,7 +74,7 @@ TEST_P(HeadTest, ClassifierDropsFeatures) {
   head.loss(p, x, targets, dx);
   const std::vector<float> whole = download(grads_->flat());
   const double loss = scalars().loss_sum;
-  // The third sequence alone, as a micro-batch of its own.
+  // The third sequence alone, as a separate micro-batch.
   SeqLayout alone = seq_;
   alone.cu_q = alone.cu_kv = upload(std::vector<int32_t>{0, 10});
   alone.max_seqs = 1;

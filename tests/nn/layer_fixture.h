@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of layers share: parameters with values, a layout of ragged sequences, gradient checks of all parameters.
+// Shared by the tests of layers: parameters with values, a layout of ragged sequences, gradient checks of all
+// parameters.
 #pragma once
 
 #include <cmath>
@@ -15,10 +16,10 @@ inline constexpr int64_t kRows = 22, kWidth = 24;
 
 class LayerTest : public OpTest {
  protected:
-  // Differences of nearly equal values would see how tf32 rounds.
+  // In differences of nearly equal values, the rounding of tf32 would show.
   LayerTest() { ctx_.kernels.tf32 = false; }
 
-  // Random parameters near their usual size, and the layout of three ragged sequences with two padding rows.
+  // Random parameters of about their usual size, and the layout of three ragged sequences with two padding rows.
   void build() {
     weights_.emplace(ctx_, params_, DType::fp32);
     grads_.emplace(ctx_, params_);

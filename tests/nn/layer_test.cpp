@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every layer's gradients against central differences: of its input and of each of its parameters.
+// The gradients of every layer compared with central differences: of its input and of each of its parameters.
 #include "nn/embedding.h"
 #include "nn/layer_fixture.h"
 #include "nn/residual.h"
@@ -95,7 +95,7 @@ TEST_P(LayerTest, MlpOfEachActivation) {
   }
 }
 
-// A norm, and types that every row has, or that are given.
+// With a norm, and with types that are the same for all rows or given.
 TEST_P(LayerTest, EmbeddingWithTypesAndNorm) {
   for (bool typed : {false, true}) {
     params_ = {};
@@ -125,7 +125,7 @@ TEST_P(LayerTest, EmbeddingWithTypesAndNorm) {
   }
 }
 
-// √3072 is 55.4; models trained in bf16 have seen 55.5.
+// √3072 is 55.4; models trained in bf16 have used 55.5.
 TEST_P(LayerTest, EmbeddingScaleIsRoundedToTheComputeDtype) {
   for (const auto& [dtype, scale] : {std::pair{DType::fp32, std::sqrt(3072.0f)}, std::pair{DType::bf16, 55.5f}}) {
     params_ = {};

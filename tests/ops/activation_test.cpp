@@ -9,7 +9,7 @@
 namespace gradmill::test {
 namespace {
 
-constexpr int64_t kRows = 67, kCols = 517;  // not multiples of anything, and several tasks
+constexpr int64_t kRows = 67, kCols = 517;  // multiples of no tile size; several tasks
 constexpr Activation kKinds[] = {Activation::gelu_erf, Activation::gelu_tanh, Activation::swiglu, Activation::geglu_erf,
                                  Activation::geglu_tanh};
 
@@ -47,7 +47,7 @@ class ActivationTest : public OpTest {
     return p;
   }
 
-  // The value at each x, with `up` 1 for gated kinds.
+  // The value at each x; `up` is 1 for gated kinds.
   std::vector<float> values(Activation kind, const std::vector<float>& x) {
     const auto count = static_cast<int64_t>(x.size());
     std::vector<float> row = x;
@@ -59,7 +59,7 @@ class ActivationTest : public OpTest {
   }
 };
 
-// A slope crosses zero: there only its absolute error is small, in units of fp32 around the largest |dy * up|.
+// A slope crosses zero. There only its absolute error is small, in units of fp32 at the largest |dy * up|.
 void expect_slopes(const std::vector<float>& actual, const std::vector<float>& expected, DType dtype) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
@@ -108,8 +108,8 @@ TEST_P(ActivationTest, BackwardInPlace) {
   }
 }
 
-// The forward's output and the column sums of dx, on the way: the bits of the ops that they stand for. 3000 rows are
-// several chunks; dx lies over x, as training has it.
+// The recomputed output and the column sums of dx must have the bits of the separate ops. 3000 rows are several chunks.
+// dx overwrites x, as in training.
 TEST_P(ActivationTest, BackwardGivesOutputAndBias) {
   for (Activation kind : kKinds) {
     for (auto [rows, cols] :
@@ -232,7 +232,8 @@ TEST_P(ActivationFp32, CentralDifferences) {
   }
 }
 
-// Against double, relative to the value itself. The tanh form's exponent is rounded, and the more the larger it is.
+// Compared with double precision, relative to the value. The exponent of the tanh form is rounded, which costs more the
+// larger it is.
 struct Accuracy {
   Activation kind;
   float lowest, ulps;

@@ -9,7 +9,7 @@
 namespace gradmill::test {
 namespace {
 
-// Three parameters with padding between and after them; the second crosses a task's border.
+// Three parameters, with padding between them and at the end. The second one crosses the border of a task.
 constexpr int64_t kTotal = 40960;
 const std::vector<Segment> kSegments = {{.begin = 0, .size = 1000, .group = 1},
                                         {.begin = 1024, .size = 20003, .group = 0},
@@ -74,7 +74,7 @@ class AdamWTest : public OpTest {
             .end = kTotal};
   }
 
-  // Zero in the padding, as the trainer keeps it.
+  // Sets the padding to zero, as the trainer keeps it.
   static std::vector<float> without_padding(const std::vector<float>& values) {
     std::vector<float> kept(kTotal);
     for (const Segment& segment : kSegments) {
@@ -98,7 +98,7 @@ class AdamWTest : public OpTest {
     return all;
   }
 
-  // Three steps over the given borders of [0, kTotal).
+  // Three steps, with [0, kTotal) split at the given borders.
   std::vector<float> run(const std::vector<int64_t>& borders) {
     scalars().updates = 0;
     AdamWArgs args = make();
@@ -139,7 +139,7 @@ TEST_P(AdamWTest, FollowsPyTorchInDouble) {
   expect(args.v, reference.v, "v");
 }
 
-// In fp32 the master is read itself.
+// In fp32 the step reads the master directly.
 class AdamWNarrow : public AdamWTest {};
 TEST_P(AdamWNarrow, ComputeIsTheRoundedMaster) {
   const AdamWArgs args = make();
@@ -239,7 +239,7 @@ class PrepareUpdate : public AdamWTest {};
 TEST_P(PrepareUpdate, NormFactorAndCorrections) {
   scalars().updates = 6;
   prepare_update(ctx_, upload(std::vector<float>{3, 0, -4}, {3}, DType::fp32));
-  EXPECT_FLOAT_EQ(scalars().grad_norm, 1.25f);  // 5, with a loss scale of 4
+  EXPECT_FLOAT_EQ(scalars().grad_norm, 1.25f);  // 5, divided by a loss scale of 4
   EXPECT_FLOAT_EQ(scalars().grad_factor, static_cast<float>(1 / (1.25 + 1e-6) / 4));
   EXPECT_EQ(scalars().updates, 7u);
   EXPECT_FLOAT_EQ(scalars().bias_correction1, static_cast<float>(1 - std::pow(0.9, 7)));
@@ -281,7 +281,7 @@ TEST_P(PrepareUpdate, NormOfManyChunks) {
   }
 }
 
-// More partials than a block has threads; a sum that would show one that is missing.
+// More partials than a block has threads, and a sum that would reveal a missing one.
 class PrepareUpdateLarge : public OpTest {
  protected:
   PrepareUpdateLarge() : OpTest(size_t{48} << 20) {}
@@ -306,7 +306,7 @@ TEST_P(PrepareUpdateLarge, EveryChunkCountsOnce) {
 
 class Verdict : public PrepareUpdate {
  protected:
-  // One step whose mean loss is `loss`; the gradient's norm before unscaling is 5.
+  // One step with the mean loss `loss`. The norm of the gradient before unscaling is 5.
   void step(double loss, float bad = 0) {
     scalars().inv_targets = 0.5f;
     scalars().loss_sum = 2 * loss;

@@ -10,7 +10,7 @@ class AdapterAddTest : public OpTest {
  protected:
   AdapterAddTest() { ctx_.kernels.tf32 = false; }
 
-  // In double, of the values the op sees.
+  // Computed in double precision from the rounded inputs of the op.
   static std::vector<float> expected_of(const AdapterAddArgs& args) {
     const std::vector<float> y = download(args.y), h = download(args.h), b = download(args.b);
     const auto optional = [](const TensorView& view) { return view.defined() ? download(view) : std::vector<float>{}; };
@@ -64,7 +64,7 @@ TEST_P(AdapterAddTest, EveryRankAndSize) {
   }
 }
 
-// Slices of a fused projection: columns of y, of h and of what is kept, at aligned offsets and at odd ones.
+// Slices of a fused projection: columns of y, h and `kept`, at aligned and at odd offsets.
 TEST_P(AdapterAddTest, ColumnSlices) {
   for (auto [begin, end, rank_begin] : {std::tuple<int64_t, int64_t, int64_t>{64, 160, 16}, {61, 158, 15}}) {
     const TensorView y = upload(random_values(70 * 200, 1, 1, dtype()), {70, 200}, dtype());
@@ -75,11 +75,11 @@ TEST_P(AdapterAddTest, ColumnSlices) {
     args.h = h.slice_cols(rank_begin, rank_begin + 16);
     args.kept = kept.slice_cols(8, 8 + end - begin);
     const std::vector<float> expected = expected_of(args), before = download(y.slice_cols(0, begin)),
-                             behind = download(kept.slice_cols(8 + end - begin, 216));
+                             after = download(kept.slice_cols(8 + end - begin, 216));
     adapter_add(ctx_, args);
     expect_result(args, expected);
     expect_same_bits(download(y.slice_cols(0, begin)), before, "columns before");
-    expect_same_bits(download(kept.slice_cols(8 + end - begin, 216)), behind, "columns behind");
+    expect_same_bits(download(kept.slice_cols(8 + end - begin, 216)), after, "columns after it");
   }
 }
 

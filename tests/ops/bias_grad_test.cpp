@@ -8,7 +8,7 @@ namespace {
 
 class BiasGradTest : public OpTest {
  protected:
-  // In double, in the values the op sees.
+  // Computed in double precision from the rounded inputs of the op.
   static std::vector<float> column_sums(const TensorView& dy) {
     const std::vector<float> values = download(dy);
     std::vector<double> sums(static_cast<size_t>(dy.cols()));

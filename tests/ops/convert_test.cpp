@@ -16,7 +16,7 @@ class ConvertTest : public OpTest {
   }
 };
 
-// NaNs may differ in payload between the vector and the scalar conversion, everything else in no bit.
+// NaNs may have different payloads in the vector and the scalar conversion. All other values must agree in every bit.
 void expect_same(const std::vector<float>& actual, const std::vector<float>& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
@@ -55,7 +55,7 @@ TEST_P(ConvertTest, WidensEveryValue) {
 
 TEST_P(ConvertTest, StridedOnBothSides) {
   const TensorView wide = upload(random_values(9 * 56, 1, 1, dtype()), {9, 56}, DType::fp32);
-  // Not aligned to anything, then to 16 bytes on both sides.
+  // Unaligned, then aligned to 16 bytes on both sides.
   for (auto [begin, to, size] : {std::array<int64_t, 3>{3, 20, 33}, {8, 24, 40}}) {
     const TensorView from = wide.slice_cols(begin, begin + size), around = filled({9, 72}, dtype(), 7);
     convert(ctx_, {.from = from, .to = around.slice_cols(to, to + size)});

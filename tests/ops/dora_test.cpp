@@ -30,7 +30,7 @@ TEST_P(DoraOpTest, RowNorms) {
   }
 }
 
-// The expanded norm against that of the sum itself.
+// Compares the expanded norm with the norm of the sum itself.
 TEST_P(DoraOpTest, GainIsMagnitudeOverNorm) {
   constexpr int64_t kOut = 45, kIn = 70;
   const float scale = 0.7f;

@@ -34,8 +34,8 @@ class DropoutTest : public OpTest {
 };
 
 TEST_P(DropoutTest, FollowsTheScalarGenerator) {
-  // Whole rows, then columns that are aligned and columns that are not; rows that a GPU's blocks cut into 64, 32 and 16
-  // vectors, and fewer of them.
+  // Whole rows, then aligned and unaligned columns; rows that a GPU's blocks divide into 64, 32 and 16 vectors, and
+  // fewer rows.
   const TensorView few = wide_.slice_rows(0, 13);
   for (const TensorView& x :
        {x_, wide_, wide_.slice_cols(16, 1048), wide_.slice_cols(3, 1048), wide_.slice_cols(0, 512),
@@ -103,7 +103,7 @@ TEST_P(DropoutTest, TheSplitIntoMicroBatchesDoesNotMatter) {
   expect_same_bits(parts, whole, "y");
 }
 
-// Rows picked out of a batch keep the masks that they have there.
+// Rows picked from a batch keep the masks that they have in it.
 TEST_P(DropoutTest, RowsOfOtherTokens) {
   const std::vector<float> whole = run(x_);
   const std::vector<int32_t> tokens = {0, 7, 31};

@@ -36,7 +36,7 @@ TEST_P(EmaTest, AStepThatIsNotFiniteLeavesTheAverage) {
   expect_same_bits(download(view), average, "average");
 }
 
-// Also where a buffer begins between two vectors.
+// Also if a buffer begins between two vectors.
 TEST_P(EmaTest, Exchanges) {
   for (int64_t size : kSizes) {
     for (int64_t begin : {int64_t{0}, int64_t{1}}) {

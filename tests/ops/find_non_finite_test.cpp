@@ -32,7 +32,7 @@ TEST_P(FindNonFiniteTest, FindsTheFirstRow) {
   }
 }
 
-// Neither an odd beginning nor what lies beside the columns matters.
+// Neither an odd start address nor data beside the columns matters.
 TEST_P(FindNonFiniteTest, LooksAtItsColumnsOnly) {
   std::vector<float> values(9 * 70, 1.0f);
   values[4 * 70 + 2] = values[5 * 70 + 69] = NAN;

@@ -25,7 +25,7 @@ class PartialSumsTest : public OpTest {
   }
 };
 
-// More than one launch of a GPU takes, of many sizes; some have nothing to do.
+// More sums than one launch on a GPU takes, of many sizes; some have nothing to do.
 TEST_P(PartialSumsTest, ManyOfAnySize) {
   std::vector<PartialSum> sums;
   std::vector<std::vector<float>> results;
@@ -41,7 +41,7 @@ TEST_P(PartialSumsTest, ManyOfAnySize) {
   }
 }
 
-// The second adds to what the first has written.
+// The second sum adds to the result of the first.
 TEST_P(PartialSumsTest, OneResultTwice) {
   PartialSum first = make(40, 70, 1, 0), second = make(30, 70, 5, 1);
   second.out = first.out;

@@ -13,7 +13,7 @@ constexpr Pooling kKinds[] = {Pooling::first, Pooling::last, Pooling::mean};
 
 class PoolRowsTest : public OpTest {
  protected:
-  // What row r has of sequence s.
+  // The weight of row r in the result of sequence s.
   static float share(Pooling kind, int64_t s, int64_t r) {
     const int64_t begin = kOffsets[size_t(s)], end = kOffsets[size_t(s) + 1];
     if (r < begin || r >= end) return 0;

@@ -25,7 +25,7 @@ class QuantiseTest : public OpTest {
   }
 };
 
-// Every device has the CPU's codes, scales and values.
+// Every device must give the codes, scales and values of the CPU.
 TEST_P(QuantiseTest, CodesScalesAndValues) {
   for (WeightFormat format : {WeightFormat::int8, WeightFormat::nf4}) {
     for (auto [rows, cols] : kSizes) {
@@ -61,7 +61,7 @@ TEST_P(QuantiseTest, ErrorsStayWithinHalfAStep) {
       dequantise(ctx_, args);
       const std::vector<float> back = download(args.values), scales = download(args.scales);
       for (size_t i = 0; i < back.size(); ++i) {
-        // nf4's widest gap is 0.3039 of the block's largest.
+        // nf4's widest gap is 0.3039 of the block's largest value.
         const bool int8 = format == WeightFormat::int8;
         const float step = int8 ? scales[i / size_t(cols)] : scales[i / 64] * 0.3039f;
         EXPECT_LE(std::abs(back[i] - values[i]), step / 2 + std::abs(values[i]) * epsilon_of(dtype()) + 1e-7f);
@@ -70,7 +70,7 @@ TEST_P(QuantiseTest, ErrorsStayWithinHalfAStep) {
   }
 }
 
-// The quantiles survive: each is its own nearest code, the first element in the high half of its byte.
+// The quantiles are preserved: each is its own nearest code, and the first element is in the high half of its byte.
 TEST_P(QuantiseTest, Nf4HoldsItsQuantiles) {
   std::vector<float> values(kNf4Values, kNf4Values + 16);
   const TensorView x = upload(values, {1, 16}, dtype());

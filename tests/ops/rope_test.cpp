@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kRows = 37, kHeads = 3, kKvHeads = 2, kPositions = 50;
 
-// Head sizes whose halves are no whole vector, less than one, and some of them; the largest that a GPU takes.
+// Head sizes whose halves are less than a vector, some vectors, or not a whole number of vectors; and the largest size
+// for GPUs.
 constexpr int64_t kHeadDims[] = {6, 36, 64, 72, 128, 256};
 
 struct Problem {
@@ -21,7 +22,8 @@ struct Problem {
 
 class RopeTest : public OpTest {
  protected:
-  // q and k are the first columns of a wider projection. The values are rounded to the test's dtype, stored as `type`.
+  // q and k are the first columns of a wider projection. The values are rounded to the test's dtype and stored as
+  // `type`.
   Problem make(int64_t head_dim, bool normed, DType type, int64_t rows = kRows) {
     const int64_t cols = (kHeads + kKvHeads) * head_dim, width = cols + kKvHeads * head_dim;
     const auto packed = [&](uint32_t seed) {
@@ -64,7 +66,7 @@ class RopeTest : public OpTest {
   }
 };
 
-// The definition, in double precision.
+// The definition in double precision.
 std::vector<float> reference(const RopeArgs& args, const std::vector<float>& in, const std::vector<float>& q_weight,
                              const std::vector<float>& k_weight) {
   const int64_t d = args.head_dim, half = d / 2, heads = args.heads + args.kv_heads;
@@ -97,7 +99,7 @@ TEST_P(RopeTest, MatchesTheDefinition) {
       const std::vector<float> none, q_weight = normed ? download(s.forward.q_weight) : none;
       const std::vector<float> expected =
           reference(s.forward, download(s.forward.in), q_weight, normed ? download(s.forward.k_weight) : none);
-      // A rotation cancels: the error is one of the pair's size.
+      // A rotation can cancel: the error is relative to the size of the pair.
       expect_reduction(download(s.forward.out), expected, dtype(), dtype() == DType::fp32 ? head_dim : 1, 1, "out");
     }
   }
@@ -112,7 +114,7 @@ TEST_P(RopeTest, GradientsMatchFp32) {
   }
 }
 
-// A GPU sums in another order: what cancels shows the error of what it came from.
+// A GPU sums in another order: where terms cancel, the error is that of the terms.
 TEST_P(RopeTest, NormedGradientsMatchFp32) {
   for (int64_t head_dim : kHeadDims) {
     const Problem narrow = make(head_dim, true, dtype()), wide = make(head_dim, true, DType::fp32);
@@ -136,7 +138,7 @@ TEST_P(RopeTest, NormedGradientsMatchFp32) {
   }
 }
 
-// Beside the first column of a vector everything goes element by element, with the same result.
+// If rows begin at any column, all elements are processed one by one, with the same result.
 TEST_P(RopeTest, ColumnsThatBeginAnywhere) {
   for (bool normed : {false, true}) {
     Problem s = make(64, normed, dtype());
@@ -167,14 +169,14 @@ TEST_P(RopeTest, ColumnsThatBeginAnywhere) {
   }
 }
 
-// On a small GPU a thread walks over several rows; what it writes does not depend on that.
+// On a small GPU a thread loops over several rows. Its results must not depend on that.
 TEST_P(RopeTest, ThreadsOfManyRows) {
   constexpr int64_t kManyRows = 101;
   for (int64_t head_dim : {6, 64, 128}) {
     for (bool normed : {false, true}) {
       const Problem s = make(head_dim, normed, dtype(), kManyRows);
       const int num_units = ctx_.device.num_units;
-      ctx_.device.num_units = 1;  // first, while the outputs are still poisoned
+      ctx_.device.num_units = 1;  // before the first op, while the outputs are still poisoned
       rope_forward(ctx_, s.forward);
       rope_backward(ctx_, s.backward);
       ctx_.device.num_units = num_units;
@@ -193,7 +195,7 @@ TEST_P(RopeTest, ThreadsOfManyRows) {
   }
 }
 
-// Scratch is a part of the plan.
+// Scratch is part of the plan.
 TEST_P(RopeTest, OnPaperScratchIsAsInTheRun) {
   Problem s = make(64, true, dtype());
   rope_backward(ctx_, s.backward);
@@ -227,7 +229,7 @@ TEST_P(RopeTest, InPlaceHasTheSameBits) {
   }
 }
 
-// Without a norm nothing but dout is needed.
+// Without a norm only dout is needed.
 TEST_P(RopeTest, BackwardUndoesTheForward) {
   Problem s = make(64, false, dtype());
   rope_forward(ctx_, s.forward);

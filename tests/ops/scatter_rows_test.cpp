@@ -8,7 +8,7 @@ namespace {
 
 class ScatterRowsTest : public OpTest {};
 
-// Strided on both sides; rows that no index names, and what lies beside the columns, stay as they were.
+// Strided on both sides. Rows that no index names, and data beside the columns, must not change.
 TEST_P(ScatterRowsTest, WritesTheNamedRowsAndNothingElse) {
   const std::vector<float> values = random_values(3 * 50, 1, 1, dtype());
   std::vector<float> expected(7 * 40, 7);
@@ -30,7 +30,7 @@ TEST_P(ScatterRowsTest, BitsDoNotDependOnThreads) {
   std::vector<int32_t> indices;
   std::vector<float> expected(values.size());
   for (int64_t row = 0; row < kRows; ++row) {
-    const int64_t to = row * 100 % kRows;  // 301 is prime to 100
+    const int64_t to = row * 100 % kRows;  // 301 is coprime to 100
     indices.push_back(static_cast<int32_t>(to));
     std::copy_n(values.begin() + row * kCols, kCols, expected.begin() + to * kCols);
   }
@@ -43,7 +43,7 @@ TEST_P(ScatterRowsTest, BitsDoNotDependOnThreads) {
   }
 }
 
-// Rows of whole vectors on both sides, as the keys of a packed projection have them.
+// Rows of whole vectors on both sides, like the keys of a packed projection.
 TEST_P(ScatterRowsTest, AlignedColumns) {
   const TensorView packed = upload(random_values(21 * 192, 3, 1, dtype()), {21, 192}, dtype());
   std::vector<int32_t> indices;

@@ -10,7 +10,7 @@ namespace {
 
 class SoftCapTest : public OpTest {};
 
-// Large and tiny values, whole vectors and odd columns, in place and not.
+// Large and tiny values, whole vectors and odd columns, in place and not in place.
 TEST_P(SoftCapTest, CapsAndItsSlope) {
   for (float cap : {1.0f, 30.0f}) {
     for (const auto& [first, last] : {std::pair{0, 64}, std::pair{3, 36}}) {
@@ -29,7 +29,7 @@ TEST_P(SoftCapTest, CapsAndItsSlope) {
       soft_cap_forward(ctx_, {.x = x, .y = y, .cap = cap});
       soft_cap_backward(ctx_, {.x = x, .dy = dy, .dx = dx, .cap = cap});
       expect_within_ulps(download(y), expected, dtype(), dtype() == DType::fp32 ? 8 : 1, "y");
-      // 1 - t² loses digits where the cap is reached, as it does everywhere.
+      // 1 - t² loses digits close to the cap in any implementation.
       const std::vector<float> actual = download(dx);
       for (size_t i = 0; i < actual.size(); ++i) {
         EXPECT_NEAR(actual[i], slopes[i], 1e-6 + epsilon_of(dtype()) * std::fabs(slopes[i])) << i;

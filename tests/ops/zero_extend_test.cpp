@@ -11,8 +11,8 @@ class ZeroExtendTest : public OpTest {};
 struct Extension {
   int64_t from, to, offset;  // elements of the buffer before `from`
 };
-// Rows of zeros behind a weight; an end within a vector, at one, and far before the last block; nothing to add; nothing
-// to copy; no vectors.
+// Rows of zeros after a weight; an end within a vector, at a vector's end, and far before the last block; nothing to
+// add; nothing to copy; no vectors.
 constexpr Extension kExtensions[] = {{65 * 24, 72 * 24, 0}, {13, 16, 0}, {16, 24, 0}, {5, 40000, 0},
                                      {4096, 4096, 0},       {0, 8, 0},   {65, 72, 3}, {65, 71, 0}};
 

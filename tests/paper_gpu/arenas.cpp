@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells the paper GPU where tensors begin and end. Linked into test programs, where the linker puts these functions in
-// the place of the arenas' own (--wrap): the library itself knows nothing of it.
+// Tells the paper GPU where tensors begin and end. Linked into test programs, where the linker substitutes these
+// functions for the arenas' own (--wrap); the library knows nothing about it.
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -15,14 +15,14 @@
 namespace gradmill::paper {
 namespace {
 
-// Memory of the arenas that lie on the paper GPU.
+// The memory of the arenas on the paper GPU.
 std::map<const Arena*, std::span<std::byte>>& memory_of_arenas() {
   static std::map<const Arena*, std::span<std::byte>> all;
   return all;
 }
 
-// Between tensors, so that what lies beyond one is not the next. In plans, too, which must agree with runs.
-// PAPER_GAPS=off for tests that know how large a plan is.
+// A gap between tensors, so that an access past the end of one does not hit the next. Dry runs have the gaps as well,
+// because plans must agree with runs. PAPER_GAPS=off is for tests that check the size of a plan.
 size_t gap() {
   static const bool off = [] {
     const char* const text = std::getenv("PAPER_GAPS");
@@ -33,8 +33,8 @@ size_t gap() {
 
 bool is_ours(const void* data) { return in_space(reinterpret_cast<uint64_t>(data), 1); }
 
-// Tensors are told of in the order of the kernels that were launched last. Where they lie in another allocation they
-// are those of another session, whose kernels have an order of their own.
+// Reports tensors in the order of the most recently launched kernels. Tensors in another allocation belong to another
+// session, whose kernels have their own order.
 void follow_session(const void* data) {
   static const void* last = nullptr;
   const void* const block = Memory::device().block_of(data);
@@ -60,7 +60,7 @@ void attached(const Arena* arena, std::span<std::byte> memory) {
   release_later(memory.data(), memory.size());
 }
 
-// A tensor of page-locked memory counts as written, since the host may do that unseen, unless it was poisoned.
+// A tensor in page-locked memory counts as written unless it was poisoned, because the host may write it unnoticed.
 bool poisoned_just_now = false;
 void taken(std::byte* begin, size_t bytes) {
   if (begin == nullptr || !is_ours(begin)) return;
@@ -84,7 +84,7 @@ void poison_in_place(std::byte* begin, size_t bytes) {
 
 extern "C" {
 
-// The names of Arena::attach, take and release, and poison_host, as the compiler writes them.
+// The mangled names of Arena::attach, take and release, and of poison_host.
 void __real__ZN8gradmill5Arena6attachESt4spanISt4byteLm18446744073709551615EE(gradmill::Arena*, std::span<std::byte>);
 void __wrap__ZN8gradmill5Arena6attachESt4spanISt4byteLm18446744073709551615EE(gradmill::Arena* arena,
                                                                               std::span<std::byte> memory) {

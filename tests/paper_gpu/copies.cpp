@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime's functions that copy and set memory.
+// The CUDA runtime's functions that copy and set memory.
 #include <cuda_runtime_api.h>
 
 #include <cstring>
@@ -23,12 +23,12 @@ size_t hash_of(const void* data, size_t bytes) {
   return std::hash<std::string_view>()({static_cast<const char*>(data), bytes});
 }
 
-// With what is known of the bytes: those that nothing has written may be copied, but not used.
+// Also copies the state of the bytes: unwritten bytes may be copied, but not used.
 void move(void* to, const void* from, size_t bytes) {
   const bool on_device = Memory::device().holds(to) && Memory::device().holds(from);
   if (model::models_time()) take_time(model::copy_seconds(on_device ? 2 * double(bytes) : double(bytes)));
   constexpr size_t kLarge = size_t{64} << 20;
-  if (!computes() && on_device && bytes >= kLarge) return;  // nothing would read it
+  if (!computes() && on_device && bytes >= kLarge) return;  // no kernel would read it
   std::memcpy(to, from, bytes);
   const auto target = reinterpret_cast<uint64_t>(to), source = reinterpret_cast<uint64_t>(from);
   if (!computes() || !in_space(target, bytes)) return;
@@ -40,7 +40,7 @@ void move(void* to, const void* from, size_t bytes) {
   }
 }
 
-// Other host memory may be copied too, but not by a graph, which runs when it may be gone.
+// Other host memory may be copied too, but not by a graph, which may run after it was freed.
 void check_copied(const void* data, size_t bytes, bool is_device, cudaStream_t stream, const std::string& what) {
   const bool known = Memory::device().holds(data) || is_locked(data);
   if (is_device || known || is_captured(stream)) expect_inside(data, bytes, Where::device_or_host, what);
@@ -71,7 +71,7 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, 
   if (kind == cudaMemcpyDeviceToHost && is_locked(to)) return download(to, from, bytes, stream);
   enqueue(stream, [=] { move(to, from, bytes); });
   const auto is_plain = [](const void* data) { return !Memory::device().holds(data) && !is_locked(data); };
-  // The call returns when plain host memory has been read or written.
+  // The call returns once plain host memory has been read or written.
   return is_plain(to) || is_plain(from) ? cudaStreamSynchronize(stream) : cudaSuccess;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt on paper: the library's functions. A product of matrices that are not there, do not fit together, or lie
-// less aligned than its algorithm was told is a fault. What the library of this GPU does not do is answered as it
-// answers; why is said on stderr where CUBLASLT_LOG_LEVEL is set, as for the real one.
+// cuBLASLt on the paper GPU: the library's functions. It is a fault if matrices do not exist, do not fit together, or
+// are less aligned than the algorithm was told. If this GPU's library does not support a GEMM, the functions return the
+// library's status; if CUBLASLT_LOG_LEVEL is set, the reason is printed on stderr, as by the real library.
 #include <cublasLt.h>
 #include <fmt/format.h>
 
@@ -19,13 +19,13 @@
 namespace gradmill::paper {
 namespace {
 
-// What an algorithm was chosen for; the library's own record has room for it.
+// What an algorithm was chosen for. The library's own struct has space for it.
 struct Promise {
   uint64_t mark, workspace_bytes;
   Alignments alignments;
 };
 static_assert(sizeof(Promise) <= sizeof(cublasLtMatmulAlgo_t));
-constexpr uint64_t kMark = 0x7061706572206c74;  // of records that the heuristic has filled
+constexpr uint64_t kMark = 0x7061706572206c74;  // marks records that the heuristic has filled
 // Without an algorithm the library chooses one itself.
 constexpr Promise kNoPromise{kMark, 0, {}};
 
@@ -64,7 +64,7 @@ void expect_aligned(const std::string& what, const void* data, uint32_t alignmen
   }
 }
 
-// What the algorithm's record says must be true of the call.
+// Checks that the call matches the algorithm's record.
 cublasStatus_t expect_kept(const Promise& promise, const Operands& operands, const void* workspace, size_t bytes) {
   if (promise.mark != kMark) {
     fault("a product's algorithm is not one that the library has chosen");
@@ -80,7 +80,7 @@ cublasStatus_t expect_kept(const Promise& promise, const Operands& operands, con
   return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-// Numbers of the host are read now, those of the device when the work is done.
+// Scalars on the host are read now, those on the device when the work is done.
 void set_scalars(Operands& operands, bool on_device, const void* alpha, const void* beta) {
   const auto *first = static_cast<const float*>(alpha), *second = static_cast<const float*>(beta);
   if (on_device) {
@@ -181,7 +181,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// As many algorithms as are asked for, so that a tuner has something to choose from.
+// Returns as many algorithms as requested, so that a tuner has a choice.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -232,7 +232,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   set_scalars(operands, problem.scalars_on_device, alpha, beta);
   const cublasStatus_t status = expect_kept(promise, operands, workspace, workspace_bytes);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
-  // The library looks at no memory: it would say success, and fail later.
+  // The library does not check memory: it would return success and fail later.
   std::function<void()> work;
   if (expect_inside(problem, operands) && computes()) {
     work = [=] {

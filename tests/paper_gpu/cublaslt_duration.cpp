@@ -6,7 +6,7 @@
 namespace gradmill::paper {
 namespace {
 
-// A matrix that all products of a batch share is read once.
+// A matrix shared by all GEMMs of a batch is read once.
 double bytes_of(const Layout& layout) {
   const double count = layout.step == 0 ? 1 : layout.count;
   return double(layout.rows) * double(layout.cols) * count * double(size_of(layout.type));

@@ -5,7 +5,7 @@
 
 namespace gradmill::paper {
 
-// Seconds that a product takes by the cost model.
+// The seconds that a GEMM takes according to the cost model.
 double duration_of(const Problem& problem, const Operands& operands);
 
 }  // namespace gradmill::paper

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the paper cuBLASLt refuses, and what is a fault.
+// What the paper cuBLASLt refuses, and what counts as a fault.
 #include "paper_gpu/cublaslt_test_support.h"
 
 namespace gradmill::paper {
 namespace {
 
-// A product of three matrices that is right; tests spoil it.
+// A valid GEMM of three matrices, which tests make invalid.
 class FaultTest : public CublasLtTest {
  protected:
   FaultTest() {
@@ -31,7 +31,7 @@ TEST_F(FaultTest, UnwrittenOperands) {
   const std::vector<std::string> faults = take_faults();
   ASSERT_EQ(faults.size(), 1u);
   EXPECT_TRUE(has_fault(faults, "a product's second matrix"));
-  // It is done nevertheless, so that what follows is not blamed for it.
+  // The work is done nevertheless, so that later steps are not blamed for it.
   EXPECT_EQ(why_not_read(reinterpret_cast<uint64_t>(d_.at(0, 0, 0)), sizeof(uint16_t)), "");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FP8 on the paper cuBLASLt: what it computes, and which GPU takes what.
+// FP8 in the paper cuBLASLt: its results, and what each GPU supports.
 #include <algorithm>
 
 #include "paper_gpu/cublaslt_test_support.h"
@@ -11,11 +11,11 @@ constexpr cublasStatus_t kTaken = CUBLAS_STATUS_SUCCESS, kRefused = CUBLAS_STATU
 
 class Fp8Test : public CublasLtTest {
  protected:
-  // What a product is answered that suits every GPU with FP8.
+  // The status of a GEMM that every GPU with FP8 supports.
   cublasStatus_t usual() const { return capability_ >= 89 ? kTaken : kRefused; }
 };
 
-// A product in the only layout that every GPU takes, and what may be changed of it.
+// A GEMM in the only layout that every GPU supports, and the settings that tests change.
 struct Fp8Product {
   cudaDataType a_type = CUDA_R_8F_E4M3, b_type = CUDA_R_8F_E4M3, c_type = CUDA_R_16BF, d_type = CUDA_R_16BF;
   bool turn_a = true, turn_b = false;
@@ -147,7 +147,7 @@ TEST_F(Fp8Test, ScalesBiasAndAmax) {
       a.fill(Quarters(21));
       b.fill(Quarters(22));
       c.fill(Quarters(23));
-      bias.fill([next = Quarters(24)]() mutable { return next() - 20; });  // so that amax is of a negative number
+      bias.fill([next = Quarters(24)]() mutable { return next() - 20; });  // so that amax belongs to a negative number
       const DeviceFloat scale_a(0.5f), scale_b(4), scale_c(0.25f), scale_d(0.125f), amax;
       Call call(a, true, b, false, c, d);
       call.set_epilogue(CUBLASLT_EPILOGUE_BIAS);
@@ -193,7 +193,7 @@ TEST_F(Fp8Test, GeluWithAuxThatIsNotFp8) {
       d, [&](int32_t item, int64_t row, int64_t col) { return gelu_reference(before(item, row, col)) / 4; }, 0.07);
 }
 
-// Scales are read when the work is done, not when it is asked for.
+// Scales are read when the work is done, not when it is enqueued.
 TEST_F(Fp8Test, UnwrittenScaleIsAFault) {
   if (usual() != kTaken) GTEST_SKIP() << "no FP8";
   const Matrix a(CUDA_R_8F_E4M3, 16, 16), b(CUDA_R_8F_E4M3, 16, 16), d(CUDA_R_16BF, 16, 16);
@@ -224,7 +224,7 @@ TEST_F(Fp8Test, ResultsSaturateAndRoundToEven) {
   }
 }
 
-// Every pattern of bits as an operand.
+// Every bit pattern as an operand.
 TEST_F(Fp8Test, DecodesEveryOperand) {
   if (usual() != kTaken) GTEST_SKIP() << "no FP8";
   for (const cudaDataType type : {CUDA_R_8F_E4M3, CUDA_R_8F_E5M2}) {

@@ -9,7 +9,7 @@
 namespace gradmill::paper {
 namespace {
 
-// Calls `visit` with each run of bytes without gaps, until it returns false.
+// Calls `visit` for each run of contiguous bytes until it returns false.
 template <class Visit>
 bool for_each_run(const void* data, const Layout& layout, const Visit& visit) {
   const bool packed = layout.stride == static_cast<int64_t>(layout.rows);
@@ -30,7 +30,7 @@ bool is_there(const void* data, const Layout& layout) {
                       [](const void* run, size_t bytes) { return why_not_written(address_of(run), bytes).empty(); });
 }
 
-// One fault, of the first run that is not as it must be.
+// Reports one fault, for the first invalid run.
 bool expect_read(const void* data, const Layout& layout, const std::string& what) {
   const bool good = for_each_run(data, layout, [&](const void* run, size_t bytes) {
     if (why_not_read(address_of(run), bytes).empty()) return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that a product of the paper cuBLASLt reads and writes: the bytes of the matrices' elements, and not those
-// between their columns.
+// The memory that a GEMM of the paper cuBLASLt reads and writes: the bytes of the matrices' elements, without those
+// between columns.
 #pragma once
 
 #include "paper_gpu/cublaslt_problem.h"
@@ -12,8 +12,8 @@ namespace gradmill::paper {
 struct Operands {
   const void *a = nullptr, *b = nullptr, *c = nullptr;
   void* d = nullptr;
-  float alpha = 1, beta = 0;                                          // where the host has them
-  const float *alpha_on_device = nullptr, *beta_on_device = nullptr;  // where it has not
+  float alpha = 1, beta = 0;                                          // values, if the host has them
+  const float *alpha_on_device = nullptr, *beta_on_device = nullptr;  // otherwise their addresses on the device
 };
 
 // Where a column of one matrix of a batch begins.
@@ -29,11 +29,11 @@ inline std::byte* column_of(void* data, const Layout& layout, int32_t item, uint
   return column_of(static_cast<std::byte*>(data), layout, item, col);
 }
 
-// As the call is made. False, and a fault, unless all of it lies in memory that was allocated.
+// Checked when the call is made. False, with a fault, unless all memory is inside allocations.
 bool expect_inside(const Problem& problem, const Operands& operands);
 
-// As the work is done. What is read and was never written is a fault; false if something is not there at all, so that
-// the work cannot be done.
+// Checked when the work is done. Reading unwritten memory is a fault. False if memory is missing, so that the work
+// cannot be done.
 bool expect_scalar(const float* scalar, const std::string& what);
 bool expect_matrices(const Problem& problem, const Operands& operands, bool reads_c);
 void mark_results_written(const Problem& problem, const Operands& operands);

@@ -8,7 +8,7 @@ namespace gradmill::paper {
 namespace {
 
 constexpr size_t kBlock = 16;  // along k
-// A tile's sums of one block fill 12 of the 16 registers of AVX2.
+// The sums of a tile for one block use 12 of the 16 registers of AVX2.
 using Lanes [[gnu::vector_size(32)]] = float;
 constexpr size_t kLanes = sizeof(Lanes) / sizeof(float);
 constexpr size_t kRows = 2 * kLanes, kCols = 6;
@@ -23,7 +23,7 @@ void add(float* to, Lanes lanes) {
   std::memcpy(to, &lanes, sizeof(lanes));
 }
 
-// `width` lines side by side, those that are not there as zeros: line i's element k at [k * width + i].
+// Packs `width` lines side by side, with zeros for missing lines: element k of line i is at [k * width + i].
 void pack(const DenseMatrix& matrix, size_t first, size_t end, size_t width, size_t depth, float* to) {
   const size_t lines = std::min(width, end - first);
   for (size_t k = 0; k < depth; ++k) {
@@ -33,7 +33,7 @@ void pack(const DenseMatrix& matrix, size_t first, size_t end, size_t width, siz
   }
 }
 
-// tile[col * kRows + row], which starts at 0.
+// tile[col * kRows + row] must be 0 at the start.
 void multiply_tile(const float* a, const float* b, size_t depth, float* tile) {
   for (size_t begin = 0; begin < depth; begin += kBlock) {
     Lanes upper[kCols] = {}, lower[kCols] = {};

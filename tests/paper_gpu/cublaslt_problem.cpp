@@ -56,7 +56,7 @@ bool knows_epilogue(uint32_t epilogue) {
   }
 }
 
-// What value of an attribute is not on paper; empty: it is.
+// Why the paper GPU does not support a value of an attribute; empty if it does.
 std::string why_unknown(int which, const void* value) {
   int32_t number = 0;
   const auto read = [&] { std::memcpy(&number, value, sizeof(number)); };
@@ -80,7 +80,7 @@ std::string why_unknown(int which, const void* value) {
   }
 }
 
-// FP8 operands with an fp32 result take a bf16 bias. With an FP8 result the bias has the type of c.
+// FP8 operands with an fp32 result use a bf16 bias. With an FP8 result the bias has the type of c.
 cudaDataType usual_bias_type(const Layout& a, const Layout& c, const Layout& d) {
   if (is_fp8(a.type) && d.type == CUDA_R_32F) return CUDA_R_16BF;
   return is_fp8(d.type) ? c.type : d.type;

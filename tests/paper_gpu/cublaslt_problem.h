@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product as the paper cuBLASLt was asked for it.
+// A GEMM as requested from the paper cuBLASLt.
 #pragma once
 
 #include <cublasLt.h>
@@ -13,7 +13,7 @@
 
 namespace gradmill::paper {
 
-// Column-major. Of a batch, each matrix begins `step` elements after the one before.
+// Column-major. In a batch, each matrix begins `step` elements after the previous one.
 struct Layout {
   cudaDataType type = CUDA_R_32F;
   uint64_t rows = 0, cols = 0;
@@ -22,7 +22,7 @@ struct Layout {
   int64_t step = 0;
 };
 
-// What was set of a descriptor: bytes by the attribute's number.
+// The attributes that were set in a descriptor: bytes by attribute number.
 class Attributes {
  public:
   template <class Value>
@@ -30,7 +30,7 @@ class Attributes {
     const auto found = values_.find(which);
     return found == values_.end() ? otherwise : std::bit_cast<Value>(first<sizeof(Value)>(found->second));
   }
-  // `size` is at most 8.
+  // `size` must be at most 8.
   void put(int which, const void* value, size_t size);
 
  private:
@@ -50,12 +50,12 @@ struct Operation {
   cudaDataType scale_type;
   Attributes attributes;
 };
-// As the library's function; an attribute, or a value of one, that is not on paper is a fault.
+// Like the library's function. An attribute or value that the paper GPU does not support is a fault.
 cublasStatus_t set_attribute(Operation& operation, cublasLtMatmulDescAttributes_t which, const void* value,
                              size_t size);
 
-// d = scale_d · epilogue(alpha · scale_a · scale_b · op(a) · op(b) + beta · scale_c · c + bias). A scale whose pointer
-// is null is 1.
+// d = scale_d · epilogue(alpha · scale_a · scale_b · op(a) · op(b) + beta · scale_c · c + bias). A scale is 1 if its
+// pointer is null.
 struct Problem {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cudaDataType scale_type = CUDA_R_32F;
@@ -64,31 +64,32 @@ struct Problem {
   uint64_t depth = 0;
   bool scalars_on_device = false;
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;  // one element for each row of d
+  const void* bias = nullptr;  // one element per row of d
   cudaDataType bias_type = CUDA_R_32F;
-  int64_t bias_step = 0;  // of a batch
+  int64_t bias_step = 0;  // for a batch
   void* aux = nullptr;
   Layout aux_layout{};
   const float *scale_a = nullptr, *scale_b = nullptr, *scale_c = nullptr, *scale_d = nullptr;
-  float* amax = nullptr;  // of d before scale_d
+  float* amax = nullptr;  // of d before scale_d is applied
 
   bool adds_bias() const { return epilogue & CUBLASLT_EPILOGUE_BIAS; }
   bool writes_aux() const { return (epilogue & CUBLASLT_EPILOGUE_GELU_AUX) == CUBLASLT_EPILOGUE_GELU_AUX; }
   bool gelu() const { return epilogue & CUBLASLT_EPILOGUE_GELU; }
   bool gelu_gradient() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
   bool has_aux() const { return writes_aux() || gelu_gradient(); }
-  bool is_fp8() const;  // its operands
+  bool is_fp8() const;  // whether its operands are FP8
 };
 Problem problem_of(const Operation& operation, const Layout& a, const Layout& b, const Layout& c, const Layout& d);
 
-// Why the product makes no sense on any GPU, or is not on paper: a fault of who asks for it. Empty if it is neither.
+// Why the GEMM is invalid on any GPU, or not supported by the paper GPU; this is the caller's fault. Empty if there is
+// no problem.
 std::string why_wrong(const Problem& problem);
 
-// In bytes, as promised for the addresses of the matrices.
+// In bytes: the alignments promised for the addresses of the matrices.
 struct Alignments {
   uint32_t a = 256, b = 256, c = 256, d = 256;
 };
-// Why the library does not do the product on GPUs of this compute capability. This is an answer, and no fault.
+// Why the library does not support the GEMM on GPUs of this compute capability. This is a valid answer, not a fault.
 struct Refusal {
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
   std::string reason;

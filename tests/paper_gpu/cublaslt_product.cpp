@@ -9,7 +9,7 @@
 namespace gradmill::paper {
 namespace {
 
-// The library's GELU is the one by tanh.
+// The library's GELU is the tanh form.
 constexpr float kRootTwoOverPi = 0.7978845608028654f, kCubic = 0.044715f;
 
 float gelu(float x) { return 0.5f * x * (1 + std::tanh(kRootTwoOverPi * (x + kCubic * x * x * x))); }
@@ -25,7 +25,7 @@ struct Scalars {
   float result;   // the scale of d
 };
 
-// Memory of the device is read now. False if it is not there.
+// Reads device memory now. False if it does not exist.
 bool read(const Problem& problem, const Operands& operands, Scalars& scalars) {
   bool good = true;
   const auto value = [&](const float* scalar, float otherwise, const char* what) {
@@ -44,7 +44,7 @@ bool read(const Problem& problem, const Operands& operands, Scalars& scalars) {
   return good;
 }
 
-// A matrix in fp32, whose lines are the rows of op(a) or the columns of op(b).
+// An fp32 matrix whose lines are the rows of op(a) or the columns of op(b).
 DenseMatrix dense(const Problem& problem, const void* data, const Layout& layout, int32_t item, bool lines_are_rows) {
   DenseMatrix matrix{.values = std::vector<float>(layout.rows * layout.cols),
                      .line_step = lines_are_rows ? 1 : layout.rows,
@@ -57,7 +57,7 @@ DenseMatrix dense(const Problem& problem, const void* data, const Layout& layout
   return matrix;
 }
 
-// Turns sums into results, column by column.
+// Converts sums to results, column by column.
 class Epilogue {
  public:
   Epilogue(const Problem& problem, const Operands& operands, const Scalars& scalars)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the work of a product of the paper cuBLASLt, when its turn on the stream has come.
+// Computes a GEMM of the paper cuBLASLt when the stream reaches it.
 #pragma once
 
 #include "paper_gpu/cublaslt_memory.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cuBLASLt 13.0 takes, by NVIDIA's documentation of cublasLtMatmul() and by cublasLt.h. Comments say what is known
-// from elsewhere. That tf32 needs 8.0 is a guess: the library may well do without, but we never ask.
+// What cuBLASLt 13.0 supports, according to NVIDIA's documentation of cublasLtMatmul() and cublasLt.h. Comments mark
+// facts from other sources. That tf32 needs 8.0 is a guess; the library may support it on older GPUs, but we never ask.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace gradmill::paper {
 namespace {
 
-constexpr uint32_t kVector = 16;  // bytes of one load
+constexpr uint32_t kVector = 16;  // bytes per load
 
 std::string why_matrix_wrong(const std::string& what, const Layout& layout, uint64_t rows, uint64_t cols) {
   if (size_of(layout.type) == 0) {
@@ -28,7 +28,7 @@ std::string why_matrix_wrong(const std::string& what, const Layout& layout, uint
   return {};
 }
 
-// The matrices of a batch lie one after the other, or side by side in the same columns.
+// The matrices of a batch are stored one after the other, or side by side in the same columns.
 bool overlaps_itself(const Layout& layout) {
   const auto rows = static_cast<int64_t>(layout.rows), cols = static_cast<int64_t>(layout.cols);
   const int64_t extent = (cols - 1) * layout.stride + rows;
@@ -56,7 +56,7 @@ std::string why_not_plain(const Problem& problem, const Alignments& promised, in
       p.d % size_of(problem.d.type) != 0) {
     return "a matrix whose elements are not aligned";
   }
-  // bf16 is taken before 8.0 too: pytorch/pytorch issue 57773 tells of tests that pass on a T4.
+  // bf16 works before 8.0 too: pytorch/pytorch issue 57773 reports tests that pass on a T4.
   if (problem.compute == CUBLAS_COMPUTE_32F_FAST_TF32) {
     if (problem.a.type != CUDA_R_32F) return "tf32 with operands that are not fp32";
     if (compute_capability < 80) return "tf32 before compute capability 8.0";
@@ -81,7 +81,7 @@ std::string why_not_fp8_types(const Problem& problem) {
   return {};
 }
 
-// A matrix that can be loaded in vectors.
+// Whether the matrix can be loaded in vectors.
 bool is_even(const Layout& layout, uint32_t promised) {
   const auto size = static_cast<int64_t>(size_of(layout.type));
   const bool steps = layout.count == 1 || layout.step * size % kVector == 0;
@@ -98,7 +98,7 @@ bool lacks_even_scale(const Problem& problem, int compute_capability) {
 std::string why_not_fp8(const Problem& problem, const Alignments& promised, int compute_capability) {
   if (compute_capability < 89) return "FP8 before compute capability 8.9";
   if (problem.compute != CUBLAS_COMPUTE_32F) return "FP8 with another compute type than 32F";
-  // Version 13.6 takes all on 12.x: pytorch/pytorch issue 198126.
+  // Version 13.6 supports all layouts on 12.x: pytorch/pytorch issue 198126.
   const bool only_tn = compute_capability < 100 || compute_capability / 10 == 12;
   if (only_tn && (!problem.a_turned || problem.b_turned)) return "FP8 unless a is transposed and b is not";
   if (std::string reason = why_not_fp8_types(problem); !reason.empty()) return reason;
@@ -119,12 +119,12 @@ std::string why_not_aux(const Problem& problem) {
   if (aux.stride % kStep != 0 || (aux.count > 1 && aux.step % kStep != 0)) {
     return fmt::format("aux with columns {} elements apart: must be a multiple of 8", aux.stride);
   }
-  // The heuristic depends on the address, says cublasLt.h, but not how: this is what we keep to.
+  // According to cublasLt.h, the heuristic depends on the address, but not how. This is the rule we follow.
   if (reinterpret_cast<uintptr_t>(problem.aux) % kVector != 0) return "aux that is not aligned to 16 bytes";
   return {};
 }
 
-// Scales belong to FP8 matrices. That of c is taken with FP8 operands, though c is never FP8.
+// Scales belong to FP8 matrices. A scale for c is accepted with FP8 operands, although c is never FP8.
 bool has_scale_without_fp8(const Problem& problem) {
   const bool operands = problem.scale_a != nullptr || problem.scale_b != nullptr || problem.scale_c != nullptr;
   const bool result = problem.scale_d != nullptr || problem.amax != nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the paper cuBLASLt does its work, and what it reads then.
+// When the paper cuBLASLt does its work, and what it reads at that time.
 #include "paper_gpu/cublaslt_test_support.h"
 
 namespace gradmill::paper {
@@ -25,7 +25,7 @@ TEST_F(CublasLtTest, WorkIsDoneWhenItsTurnHasCome) {
   ASSERT_EQ(call.ask(), CUBLAS_STATUS_SUCCESS);
   float alpha = 3, beta = 0;
   ASSERT_EQ(call.enqueue(&alpha, &beta, a.data(), d.data()), CUBLAS_STATUS_SUCCESS);
-  alpha = 5;  // the host's numbers were read at once
+  alpha = 5;  // scalars on the host were read immediately
   EXPECT_NE(why_not_read(reinterpret_cast<uint64_t>(d.data()), sizeof(uint16_t)), "");
   a.fill(Quarters(41));
   b.fill(Quarters(42));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the paper cuBLASLt computes, for the types that every GPU takes. PAPER_GPU says which GPU it is.
+// The results of the paper cuBLASLt for the types that every GPU supports. PAPER_GPU selects the GPU.
 #include <algorithm>
 
 #include "paper_gpu/cublaslt_test_support.h"
@@ -98,7 +98,7 @@ TEST_F(CublasLtTest, BatchesWithGaps) {
   }
 }
 
-// As attention has its heads: matrices that share their columns' memory.
+// Like the heads in attention: matrices that share the memory of their columns.
 TEST_F(CublasLtTest, BatchesSideBySide) {
   constexpr int64_t kSize = 12, kTokens = 10;
   constexpr int32_t kHeads = 3;

@@ -33,7 +33,7 @@ double decode(const Shape& shape, uint32_t code) {
   return exponent == 0 ? std::ldexp(fraction, 1 - shape.bias) : std::ldexp(1 + fraction, exponent - shape.bias);
 }
 
-// Code by value, for the finite ones that are not negative.
+// The codes of the finite, non-negative values.
 const std::map<double, uint32_t>& codes(cudaDataType type) {
   static std::map<int, std::map<double, uint32_t>> all;
   std::map<double, uint32_t>& ours = all[type];
@@ -47,7 +47,7 @@ const std::map<double, uint32_t>& codes(cudaDataType type) {
 uint32_t nearest_code(cudaDataType type, double magnitude) {
   const auto above = codes(type).lower_bound(magnitude);
   if (above == codes(type).end()) {
-    // Infinity is where the next code would be.
+    // Infinity is at the position of the next code.
     const Shape shape = shape_of(type);
     const double last = decode(shape, shape.num_finite - 1), step = last - decode(shape, shape.num_finite - 2);
     const bool overflows = magnitude >= last + step / 2 && bytes_of(type) == 2;
@@ -205,7 +205,7 @@ double dot(const Matrix& a, bool turn_a, const Matrix& b, bool turn_b, int32_t i
 
 double gelu_reference(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
 
-// By a central difference.
+// Computed by a central difference.
 double gelu_slope_reference(double x) {
   constexpr double kStep = 1e-5;
   return (gelu_reference(x + kStep) - gelu_reference(x - kStep)) / (2 * kStep);

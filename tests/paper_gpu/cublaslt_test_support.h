@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the paper cuBLASLt: matrices in the paper GPU's memory, a reference in double precision, and calls of
-// the library. Types are decoded and rounded here by their definition, apart from the code under test.
+// Support for tests of the paper cuBLASLt: matrices in the paper GPU's memory, a reference in double precision, and
+// calls of the library. Types are decoded and rounded here by their definition, independently of the code under test.
 #pragma once
 
 #include <cublasLt.h>
@@ -23,12 +23,12 @@ inline size_t bytes_of(cudaDataType type) {
   return type == CUDA_R_16BF || type == CUDA_R_16F ? 2 : 1;
 }
 double decode(cudaDataType type, const void* element);
-// The nearest value of the type, the one with an even last bit of two; FP8 saturates.
+// The nearest value of the type; of two, the one with an even last bit. FP8 saturates.
 double nearest(cudaDataType type, double value);
-// `value` must be one of the type.
+// `value` must be a value of the type.
 void encode(cudaDataType type, double value, void* element);
 
-// Memory that ends just after the last byte asked for.
+// Memory that ends exactly after the last requested byte.
 class DeviceBytes {
  public:
   explicit DeviceBytes(size_t bytes) { EXPECT_EQ(cudaMalloc(&data_, bytes), cudaSuccess); }
@@ -53,7 +53,7 @@ struct Matrix {
     const int64_t last = (count - 1) * step + (cols - 1) * stride + rows;
     memory = std::make_shared<DeviceBytes>(static_cast<size_t>(last) * bytes_of(type));
   }
-  // Parts of another one.
+  // A part of another matrix.
   Matrix(const Matrix& whole, int64_t rows_, int64_t cols_, int64_t step_, int32_t count_)
       : type(whole.type),
         rows(rows_),
@@ -69,7 +69,7 @@ struct Matrix {
   }
   double value(int32_t item, int64_t row, int64_t col) const { return decode(type, at(item, row, col)); }
   void set(int32_t item, int64_t row, int64_t col, double value) const;
-  // Every element, from a function without arguments. The values are rounded to the type.
+  // Sets every element from a function without arguments. The values are rounded to the type.
   void fill(const std::function<double()>& next) const;
 
   cudaDataType type;
@@ -88,7 +88,7 @@ struct DeviceFloat {
   DeviceBytes memory;
 };
 
-// Sums of products of these are exact in fp32, and all types have them.
+// Sums of products of these values are exact in fp32, and all types can represent them.
 class Quarters {
  public:
   explicit Quarters(unsigned seed) : random_(seed) {}
@@ -98,7 +98,7 @@ class Quarters {
   std::mt19937 random_;
 };
 
-// One product, described as the library wants it.
+// One GEMM, described for the library.
 class Call {
  public:
   Call(const Matrix& a, bool turn_a, const Matrix& b, bool turn_b, const Matrix& c, const Matrix& d,
@@ -116,18 +116,18 @@ class Call {
   }
   void set_bias(const Matrix& bias);
   void set_aux(const Matrix& aux);
-  // The alignment of all four matrices.
+  // Sets the alignment of all four matrices.
   void promise(uint32_t alignment);
 
-  // What the library says to it; `workspace_bytes` is what it may use.
+  // Returns the library's status; `workspace_bytes` is the available workspace.
   cublasStatus_t ask(size_t workspace_bytes = 0);
-  // Asks, and does it. In device mode the numbers are addresses of the device.
+  // Asks for an algorithm and runs it. In device mode the scalars are device addresses.
   cublasStatus_t run(float alpha = 1, float beta = 0) { return run(&alpha, &beta); }
   cublasStatus_t run(const float* alpha, const float* beta);
-  // With the algorithm of the last time that it was asked for; this waits for it, ...
+  // Uses the algorithm of the last request. This function waits for the result, ...
   cublasStatus_t multiply(const float* alpha, const float* beta, const void* a, void* d, void* workspace = nullptr,
                           size_t workspace_bytes = 0);
-  // ... and this does not.
+  // ... and this one does not.
   cublasStatus_t enqueue(const float* alpha, const float* beta, const void* a, void* d, void* workspace = nullptr,
                          size_t workspace_bytes = 0);
 
@@ -148,7 +148,7 @@ double dot(const Matrix& a, bool turn_a, const Matrix& b, bool turn_b, int32_t i
 double gelu_reference(double x);
 double gelu_slope_reference(double x);
 
-// What the result is, and that everything in it was written and nothing between its columns.
+// Checks the result: every element has been written with the expected value, and nothing between the columns.
 void expect_result(const Matrix& d, const std::function<double(int32_t item, int64_t row, int64_t col)>& expected,
                    double tolerance = 0);
 

@@ -13,13 +13,13 @@
 namespace gradmill::paper {
 namespace {
 
-// A type narrower than fp32, as bits without a sign.
+// A type narrower than fp32, as bits without the sign.
 struct Format {
   int mantissa_bits, bias;
   uint32_t sign;
-  uint32_t largest;   // finite
-  uint32_t infinity;  // 0: there is none
-  uint32_t overflow;  // what larger values become
+  uint32_t largest;   // the largest finite value
+  uint32_t infinity;  // 0: the type has no infinity
+  uint32_t overflow;  // the result of an overflow
   uint32_t nan;
 };
 constexpr Format kBf16{7, 127, 0x8000, 0x7f7f, 0x7f80, 0x7f80, 0x7fff};
@@ -30,7 +30,7 @@ constexpr Format kE5M2{2, 15, 0x80, 0x7b, 0x7c, 0x7b, 0x7f};
 constexpr int kFloatMantissa = 23, kFloatBias = 127;
 constexpr uint32_t kFloatInfinity = 0x7f800000;
 
-// The value whose last mantissa bit is worth the format's smallest subnormal.
+// The value whose last mantissa bit equals the format's smallest subnormal.
 template <Format F>
 constexpr float kSubnormalRounder =
     std::bit_cast<float>(static_cast<uint32_t>(kFloatMantissa + 1 - F.bias - F.mantissa_bits + kFloatBias) << 23);
@@ -68,7 +68,7 @@ float decode(uint32_t bits) {
   return bits & F.sign ? -value : value;
 }
 
-// The value of every pattern of bits.
+// The value of every bit pattern.
 template <Format F>
 const float* table() {
   static const std::array<float, 2 * F.sign> values = [] {

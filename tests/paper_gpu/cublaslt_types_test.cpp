@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the paper cuBLASLt rounds.
+// The rounding of the paper cuBLASLt.
 #include "paper_gpu/cublaslt_test_support.h"
 
 namespace gradmill::paper {
@@ -30,7 +30,7 @@ TEST_F(CublasLtTest, NarrowResultsAreRoundedAndOverflow) {
                                      0x1p-24,    0x1.8p-24,   0x1p-25,     0x1.1p-25,   3e-7,  0x1.ffp-15, -65536,
                                      3.39e38,    -0x1.ffp127, 0x1.8p-133,  0x1p-134,    0.1,   -1e-20,     0};
     const auto m = static_cast<int64_t>(values.size());
-    // A result that is alpha times one number that both types have.
+    // Each result is alpha times a number that both types can represent.
     for (int64_t i = 0; i < m; ++i) {
       const double value = values[static_cast<size_t>(i)];
       const Matrix a(type, 1, 1), b(type, 1, 1), d(type, 1, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime's functions that ask for the GPU and its memory.
+// The CUDA runtime's functions that query the GPU and allocate its memory.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ cudaError_t allocate(Memory& memory, void** pointer, size_t bytes) {
   return remember(*pointer != nullptr ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
-// Waits for all that may still use it.
+// Waits for all work that may still use the memory.
 cudaError_t release(Memory& memory, void* pointer) {
   finish_all();
   if (pointer == nullptr || memory.free(pointer)) return cudaSuccess;
@@ -59,7 +59,7 @@ int attribute(cudaDeviceAttr which, const Kind& kind) {
   }
 }
 
-// The bytes of a row within which chunks are permuted, or 0.
+// The number of bytes of a row within which chunks are permuted, or 0.
 uint32_t swizzled_bytes(CUtensorMapSwizzle swizzle) {
   switch (swizzle) {
     case CU_TENSOR_MAP_SWIZZLE_128B:
@@ -73,7 +73,7 @@ uint32_t swizzled_bytes(CUtensorMapSwizzle swizzle) {
   }
 }
 
-// The rules of the driver's page on tensor maps, for those of two dimensions without interleaving.
+// The rules from the driver's documentation of tensor maps, for two dimensions without interleaving.
 std::string why_no_map(CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* sizes,
                        const cuuint64_t* strides, const cuuint32_t* box, CUtensorMapSwizzle swizzle) {
   if (gpu().compute_capability < 90) return "needs compute capability 9.0";
@@ -165,7 +165,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device)
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   const Kind& kind = kind_of(device);
   *properties = {};
-  // Nobody shall take modelled times for those of the real one.
+  // The title says so, so that nobody takes modelled times for real ones.
   const std::string title = std::string(kind.title) + (model::models_time() ? " on paper (times are modelled)" : "");
   title.copy(properties->name, sizeof(properties->name) - 1);
   properties->major = kind.compute_capability / 10;

@@ -18,7 +18,7 @@
 namespace gradmill::paper {
 namespace {
 
-// The place in the list that the variable names; the program ends where it names none.
+// The index in the list of the variable's value. Ends the program if it is not in the list.
 size_t chosen(const char* variable, std::initializer_list<std::string_view> names) {
   const char* const text = std::getenv(variable);
   if (text == nullptr) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs kernels as the environment asks for, and keeps account of what ran. docs/paper-gpu.md lists the variables.
+// Runs kernels as the environment variables request, and records what ran. docs/paper-gpu.md lists the variables.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace gradmill::paper {
 
-// A kernel that the binary has for this GPU.
+// Registers a kernel that the binary has for this GPU.
 void known_kernel(const std::string& name);
 void execute(const ptx::Kernel& kernel, const ptx::Launch& launch, const std::vector<std::byte>& params);
 

@@ -14,7 +14,7 @@
 namespace gradmill::paper {
 namespace {
 
-// What nvcc's registration code passes.
+// The argument of nvcc's registration code.
 struct Wrapper {
   int magic, version;
   const std::byte* data;
@@ -43,7 +43,7 @@ T read(const std::byte* from) {
   return value;
 }
 
-// Code for sm_90a runs on 9.0 alone, other code on all that is newer, too.
+// Code for sm_90a runs on 9.0 only; other code also runs on all newer GPUs.
 bool runs_on(const std::string& text, uint32_t architecture, int compute_capability) {
   const size_t target = text.find(".target sm_");
   if (target == std::string::npos) {
@@ -104,7 +104,7 @@ ptx::Module* load_ptx(const void* wrapper, int compute_capability) {
     }
     at += entry.header_bytes + entry.bytes;
   }
-  return best.empty() ? nullptr : new ptx::Module(std::move(best));  // as long as the program runs
+  return best.empty() ? nullptr : new ptx::Module(std::move(best));  // never freed
 }
 
 const ptx::Kernel* replaced_kernel(const std::string& name) {

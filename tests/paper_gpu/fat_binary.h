@@ -9,11 +9,11 @@
 
 namespace gradmill::paper {
 
-// The newest PTX in it that a GPU of this compute capability takes, or null. Throws where the PTX is compressed.
+// The newest PTX in the binary that a GPU of this compute capability can run, or null. Throws if the PTX is compressed.
 ptx::Module* load_ptx(const void* wrapper, int compute_capability);
 
-// For a mutated kernel in the place of the binary's: of the files that PAPER_PTX names, separated by colons; null where
-// none of them has it. Names of files that a compiler adds to those of kernels count for nothing.
+// Replaces the binary's kernel by a mutated one from the files that PAPER_PTX lists, separated by colons; null if none
+// of them has it. The parts of kernel names that a compiler derives from file names are ignored.
 const ptx::Kernel* replaced_kernel(const std::string& name);
 
 }  // namespace gradmill::paper

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launches did, as a file that tools read: PAPER_COUNTS=FILE.
+// Reports launches to a file for tools: PAPER_COUNTS=FILE.
 #pragma once
 
 #include "paper_gpu/model/kernel_time.h"
@@ -10,8 +10,8 @@
 namespace gradmill::paper {
 
 bool reports_launches();
-// Adds an object of JSON to the file, in a line of its own. Does nothing where no file is wanted.
-// `time`: what the cost model makes of it, where it is asked.
+// Appends one JSON object on a line of its own. Does nothing if no file is requested. `time`: the result of the cost
+// model, if available.
 void report_launch(const ptx::Kernel& kernel, const ptx::Launch& launch, const ptx::Counts& counts,
                    const model::KernelTime* time = nullptr);
 

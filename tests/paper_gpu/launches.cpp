@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime's functions of kernels: those that a compiler's stubs call to make them known, and launches.
+// The CUDA runtime's functions for kernels: launches, and the functions that compiler-generated stubs call to register
+// kernels.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -26,9 +27,9 @@ namespace {
 struct RegisteredKernel {
   std::string name;
   ptx::Module* module = nullptr;
-  size_t granted = 0;  // bytes of shared memory that a launch may ask for
+  size_t granted = 0;  // bytes of shared memory that a launch may request
 
-  // Throws std::runtime_error where there is no code, or code that is not known.
+  // Throws std::runtime_error if there is no code, or if it contains unknown instructions.
   const ptx::Kernel& code() const {
     if (const ptx::Kernel* const replaced = replaced_kernel(name)) return *replaced;
     if (module == nullptr) throw std::runtime_error("this binary has no PTX that the GPU takes");
@@ -45,7 +46,7 @@ Kernels& kernels() {
   return all;
 }
 
-// Kernels run, all of their blocks or a sample of them.
+// Whether kernels run, either all of their blocks or a sample.
 bool executes() { return computes() || model::models_time(); }
 
 std::string describe(dim3 size) { return fmt::format("{} x {} x {}", size.x, size.y, size.z); }
@@ -60,8 +61,8 @@ unsigned cluster_size(const cudaLaunchConfig_t& config) {
   return size;
 }
 
-// For tools/check_launches.py: each kernel with each size of block, and the most shared memory asked for with it, in
-// the file that PAPER_LAUNCHES names.
+// For tools/check_launches.py: writes each kernel with each block size, and the most shared memory requested with it,
+// to the file in PAPER_LAUNCHES.
 void write_down(const RegisteredKernel& kernel, const cudaLaunchConfig_t& config) {
   static std::FILE* const file = [] {
     const char* const path = std::getenv("PAPER_LAUNCHES");
@@ -76,7 +77,7 @@ void write_down(const RegisteredKernel& kernel, const cudaLaunchConfig_t& config
   std::fprintf(file, "%s %s %u %zu\n", gpu().name.data(), kernel.name.c_str(), threads, config.dynamicSmemBytes);
 }
 
-// Without a grant a block has 48 KiB for what the launch asks for and what the kernel declares itself.
+// Without a grant a block has 48 KiB for what the launch requests and the kernel declares together.
 std::string why_too_much_shared(size_t asked, size_t granted, size_t declared) {
   constexpr size_t kUngranted = 48 * 1024;
   if (asked > granted && asked + declared > kUngranted) {
@@ -103,7 +104,7 @@ std::string why_not(const cudaLaunchConfig_t& config, const RegisteredKernel& ke
   return {};
 }
 
-// Parameters as the kernel has them, one after the other.
+// The parameters in the kernel's layout, one after the other.
 std::vector<std::byte> packed(const ptx::Kernel& code, void** arguments) {
   std::vector<std::byte> params(code.param_bytes);
   for (size_t n = 0; n < code.parameters.size(); ++n) {
@@ -150,7 +151,8 @@ void __cudaRegisterFunction(void** handle, const char* stub, char*, const char* 
   if (kernel.module != nullptr && kernel.module->has(name)) known_kernel(name);
 }
 
-// Launches by <<< >>> go around the one place that checks them: there are none, and the compiler's stubs are never run.
+// Launches with <<< >>> bypass the one place that checks them. There must be none, and the compiler's stubs are never
+// run.
 cudaError_t __cudaGetKernel(cudaKernel_t*, const void*) { return refuse("a kernel is launched by its stub"); }
 cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, size_t*, void*) {
   return refuse("a kernel is launched by its stub");
@@ -188,7 +190,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* st
   } catch (const std::exception& error) {
     return refuse(fmt::format("{}: {}", ptx::readable_name(kernel.name), error.what()), cudaErrorInvalidDeviceFunction);
   }
-  // What a kernel declares itself is known by its code; without it all that is asked for must be granted.
+  // The code says what the kernel declares statically. Without code, all requested memory must be granted.
   const size_t declared = code != nullptr ? code->static_shared : size_t{48} * 1024;
   if (const std::string reason = why_not(*config, kernel, declared); !reason.empty()) {
     return refuse(fmt::format("{} is launched with {}", ptx::readable_name(kernel.name), reason),

@@ -14,7 +14,7 @@ namespace gradmill::paper {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
-constexpr size_t kContextBytes = 400 * kMiB;  // what a driver takes before anybody asks
+constexpr size_t kContextBytes = 400 * kMiB;  // what a driver uses before the first allocation
 constexpr size_t kPage = 4096;
 
 size_t rounded(size_t bytes) { return (bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB); }
@@ -31,7 +31,7 @@ Memory& Memory::host() {
   return memory;
 }
 
-// The first gap between blocks that is large enough. A page lies between neighbours.
+// The first sufficiently large gap between blocks, with a page between neighbours.
 uint64_t Memory::find_place(size_t size) const {
   uint64_t place = begin_;
   for (const auto& [start, bytes] : blocks_) {

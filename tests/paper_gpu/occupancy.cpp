@@ -22,7 +22,7 @@ uint32_t rounded_up(uint32_t value, uint32_t unit) { return (value + unit - 1) /
 
 using Record = std::map<std::pair<std::string, int>, uint32_t>;
 
-// Lines of compute capability, registers and kernel; those that begin with # say what the file is.
+// Lines with compute capability, registers and kernel. Lines that begin with # are comments.
 Record read_record() {
   Record record;
   std::ifstream file(PAPER_GPU_REGISTERS);
@@ -52,7 +52,8 @@ uint32_t blocks_that_fit(const Multiprocessor& on, const BlockNeeds& needs) {
   const uint32_t shared = rounded_up(needs.shared_bytes, kSharedUnit) + on.shared_kib_of_system * kKib;
   if (shared != 0) blocks = std::min(blocks, on.shared_kib * kKib / shared);
   if (needs.registers.value_or(0) != 0) {
-    // Each of the four parts of a multiprocessor has a quarter of the registers, and warps are spread over them.
+    // Each of the four parts of a multiprocessor has a quarter of the registers, and warps are distributed over the
+    // parts.
     const uint32_t of_warp = rounded_up(*needs.registers * kWarp, kWarpRegisters);
     const uint32_t warps_that_fit = on.registers / 4 / of_warp * 4;
     blocks = std::min(blocks, warps_that_fit / warps);

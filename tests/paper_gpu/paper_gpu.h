@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU on paper: what stands in for CUDA's runtime and cuBLASLt in tests on machines without a GPU. Memory is real,
-// and so are copies; kernels and products do nothing. What a GPU of that kind would refuse is a fault, and so is what
-// it would only crash on: memory that is not there, more shared memory than it has, a step that waits while it is
-// captured.
+// The paper GPU: a replacement for the CUDA runtime and cuBLASLt in tests on machines without a GPU. Memory and copies
+// are real, and kernels are executed as PTX unless PAPER_GPU_COMPUTES=off. Anything that a GPU of that kind would
+// refuse is a fault, and so is anything on which it would only crash: missing memory, too much shared memory, or a step
+// that waits while it is captured.
 #pragma once
 
 #include <cstddef>
@@ -14,54 +14,54 @@
 namespace gradmill::paper {
 
 struct Kind {
-  std::string_view name;   // for PAPER_GPU
-  std::string_view title;  // as its driver says it
+  std::string_view name;   // value of PAPER_GPU
+  std::string_view title;  // the driver's name
   int compute_capability, num_units;
   size_t memory_mib;
-  size_t shared_kib;  // that one block may have
+  size_t shared_kib;  // limit per block
   int clock_mhz, memory_clock_mhz, bus_bits;
 };
 
-// The one that PAPER_GPU names; the program ends where it names none.
+// The GPU that PAPER_GPU names. Ends the program if it names none.
 const Kind& gpu();
-// Its index. PAPER_GPU_AT=1 puts an old one in front of it, for which no binary has code.
+// Its index. PAPER_GPU_AT=1 puts an old GPU, for which no binary has code, before it.
 int gpu_index();
-// Whether kernels and products compute; PAPER_GPU_COMPUTES=off does not, for runs with large shapes.
+// Whether kernels and GEMMs compute results. PAPER_GPU_COMPUTES=off turns this off, for runs with large shapes.
 bool computes();
-// A fault unless the calling thread has chosen it.
+// A fault unless the calling thread has selected the GPU.
 void expect_chosen(std::string_view what);
 
-// Remembers what is wrong and says it on stderr.
+// Records a fault and prints it on stderr.
 void fault(const std::string& what);
 const std::vector<std::string>& faults();
-// Returns all of them and forgets them: for tests that provoke some.
+// Returns all faults and clears them, for tests that provoke some.
 std::vector<std::string> take_faults();
 
-// Remembers why the bits of what ran need not be hardware's, if nothing was remembered before.
+// Records why the bits of what ran may differ from hardware's, unless a reason is already recorded.
 void note_inexact(const std::string& why);
-// Returns it and forgets it; empty if all was exact.
+// Returns the reason and clears it; empty if all results were exact.
 std::string take_inexact();
 
-// What was asked for so far.
+// The requests so far.
 struct Counts {
-  size_t allocations = 0;  // and frees, of device and page-locked memory
-  size_t launches = 0;     // of kernels, captured ones included
+  size_t allocations = 0;  // including frees, of device and page-locked memory
+  size_t launches = 0;     // of kernels, including captured ones
   size_t products = 0;     // by cuBLASLt
-  size_t graphs = 0;       // made ready to run
+  size_t graphs = 0;       // instantiated graphs
   size_t graph_launches = 0;
-  size_t most_shared = 0;  // bytes of one block, asked for at launch
+  size_t most_shared = 0;  // bytes that a launch requested for one block
 };
 Counts& counts();
 
-// What a GPU may refuse at any time, and no fault of who asks: for tests that switch it on.
+// Failures that a GPU may report at any time without a fault of the caller. Tests can switch them on.
 struct Refusals {
-  size_t allocations_left = SIZE_MAX;  // then memory is out
+  size_t allocations_left = SIZE_MAX;  // after this many, memory is exhausted
   bool graphs = false;
-  bool waits = false;  // a kernel has failed: whoever waits is told
+  bool waits = false;  // a kernel has failed: every wait returns an error
 };
 Refusals& refusals();
 
-// A fault unless all `bytes` from `data` on are in one allocation; page-locked memory may count too.
+// A fault unless all `bytes` from `data` on are in one allocation; page-locked memory may be allowed too.
 enum class Where { device, device_or_host };
 void expect_inside(const void* data, size_t bytes, Where where, const std::string& what);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole runs on a GPU that is on paper: what they take, and when.
+// Whole runs on a paper GPU: which resources they take, and when.
 #include <gtest/gtest.h>
 
 #include "core/error.h"
@@ -12,7 +12,7 @@
 namespace gradmill::test {
 namespace {
 
-// Looks at the counts after every step and evaluation.
+// Checks the counts after every step and evaluation.
 struct Watch : MetricsSink {
   void step(const StepMetrics& metrics) override {
     EXPECT_EQ(metrics.loss, 0) << "of step " << metrics.step << ", where nothing is computed";
@@ -72,7 +72,7 @@ class PaperRun : public LabelledRunTest {
 
 TEST_F(PaperRun, TakesNothingAfterTheFirstSteps) { expect_quiet(text_config()); }
 
-// Validation text that ends within a sequence, in larger batches than training's.
+// Validation text that ends inside a sequence, in larger batches than training's.
 TEST_F(PaperRun, TakesNothingForLargerEvaluations) {
   RunConfig config = text_config();
   config.eval.batch_size = 100;
@@ -81,7 +81,7 @@ TEST_F(PaperRun, TakesNothingForLargerEvaluations) {
   expect_quiet(config);
 }
 
-// More uploads in a step than rooms for them, while the GPU lags: each waits for the one before it in its room.
+// More uploads in a step than slots, while the GPU lags behind: each waits for the previous one in its slot.
 TEST_F(PaperRun, UploadsDoNotOvertakeTheGpu) {
   RunConfig config = text_config();
   config.model.context = 2048;
@@ -102,7 +102,8 @@ TEST_F(PaperRun, TakesNothingWithAveragedWeights) {
   expect_quiet(config);
 }
 
-// Rows fill up as they come, so that batches of training may have other sizes later; evaluations are prepared for all.
+// Rows are filled as sequences arrive, so that later training batches may have other sizes; evaluations are prepared
+// for all sizes.
 TEST_F(PaperRun, ClassifierTakesNoMemoryLater) {
   Watch watch;
   Trainer trainer(config_, open_run(config_));
@@ -113,7 +114,7 @@ TEST_F(PaperRun, ClassifierTakesNoMemoryLater) {
   EXPECT_EQ(paper::Memory::device().used(), used);
 }
 
-// Runs to its end; the lines it had to say.
+// Runs to the end and returns the notes.
 std::string notes_of(Trainer& trainer) {
   std::string notes;
   Recorder recorder;
@@ -132,7 +133,8 @@ TEST_F(PaperRun, DoesWithoutGraphs) {
   EXPECT_EQ(paper::counts().graph_launches, launched);
 }
 
-// A trainer that is there has all it needs; timing products wants more, and is left out where that is not to be had.
+// A constructed trainer has everything it needs. Only the timing of GEMMs allocates more, and it is skipped if memory
+// is exhausted.
 TEST_F(PaperRun, RunsOnceItIsThere) {
   RunConfig config = text_config();
   config.compile.mode = "max-autotune";
@@ -141,10 +143,10 @@ TEST_F(PaperRun, RunsOnceItIsThere) {
   Trainer trainer(config, open_run(config));
   paper::refusals().allocations_left = 0;
   const std::string notes = notes_of(trainer);
-  EXPECT_NE(notes.find("not tuned: no memory is left"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("not tuned: there is not enough memory"), std::string::npos) << notes;
 }
 
-// Whichever allocation fails: an error that says so and leaves nothing, or a run that does without.
+// Whichever allocation fails, the result is an error that says so and leaves nothing, or a run without that memory.
 TEST_F(PaperRun, SurvivesEveryAllocationThatFails) {
   RunConfig config = text_config();
   config.compile.mode = "max-autotune";

@@ -14,7 +14,7 @@
 namespace gradmill::paper {
 namespace {
 
-// Pages of large ranges are given back instead of being written.
+// Pages of large ranges are returned to the system instead of being written.
 void set_states(uint64_t address, size_t bytes, uint8_t state) {
   if (!computes()) return;
   constexpr uint64_t kPage = 4096;
@@ -42,7 +42,7 @@ std::string beside(uint64_t address) {
   return {};
 }
 
-// Which part of its tensor the address is, for messages.
+// The position of the address within its tensor, for messages.
 std::string within(uint64_t address) {
   uint64_t begin = address, end = address;
   while (begin > kSpaceBegin && (*state_of(begin - 1) & kAllocated)) --begin;
@@ -50,8 +50,8 @@ std::string within(uint64_t address) {
   return fmt::format("byte {} of the {} of a tensor", address - begin, end - begin);
 }
 
-// A word of page-locked memory that the host has written since. Half a word is too little to tell: that of a number may
-// look like the pattern.
+// Whether the host has written a word of page-locked memory since. Half a word is not enough, because half of a number
+// may look like the pattern.
 bool written_by_host(uint64_t address) {
   constexpr uint64_t kWord = 4;
   const uint64_t word = address & ~(kWord - 1);
@@ -103,7 +103,7 @@ uint8_t* states() {
   return all;
 }
 
-// 0xff or 0x81 to 0xfe, by turns: a NaN in fp32, bf16, fp16 and fp64, and no number that programs like to use.
+// 0xff alternating with 0x81 to 0xfe: a NaN in fp32, bf16, fp16 and fp64, and not a number that programs commonly use.
 uint8_t poison_byte(uint64_t address) {
   if (address % 2 == 1) return 0xff;
   const uint64_t hash = (address >> 1) * 0x9e3779b97f4a7c15u >> 57;  // 0 to 127

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of each byte of the paper GPU's memory: whether it belongs to a tensor, and whether somebody has
-// written it. All of that memory lies in one range of addresses, so that what is known of a byte is found by
-// arithmetic.
+// The state of each byte of the paper GPU's memory: whether it belongs to a tensor, and whether it has been written.
+// All of this memory is in one range of addresses, so that the state is found by arithmetic.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +16,8 @@ inline constexpr uint64_t kSpaceEnd = kSpaceBegin + kSpaceBytes;
 enum ByteState : uint8_t {
   kAllocated = 1,
   kWritten = 2,
-  kOfHost = 4,  // page-locked: the host writes it unseen; unwritten as long as it holds the pattern of poison_byte()
+  kOfHost = 4,  // page-locked: the host writes it unnoticed; it counts as unwritten while it contains the pattern of
+                // poison_byte()
 };
 
 inline bool in_space(uint64_t address, uint64_t bytes) {
@@ -26,10 +26,10 @@ inline bool in_space(uint64_t address, uint64_t bytes) {
 // Valid for addresses in the range. The first call reserves the memory.
 uint8_t* states();
 inline uint8_t* state_of(uint64_t address) { return states() + (address - kSpaceBegin); }
-// What page-locked memory holds until it is written: NaN in every type, and another one at every address.
+// The contents of page-locked memory until it is written: NaN in every type, different at every address.
 uint8_t poison_byte(uint64_t address);
 
-// Makes the bytes a tensor's, unwritten, or nobody's.
+// Marks the bytes as belonging to an unwritten tensor, or to none.
 void mark_allocated(const void* data, size_t bytes, uint8_t state);
 void mark_released(const void* data, size_t bytes);
 void mark_written(const void* data, size_t bytes);
@@ -37,7 +37,7 @@ void mark_written(const void* data, size_t bytes);
 // What is wrong with reading (or writing) these bytes, as a sentence; empty if nothing is.
 std::string why_not_read(uint64_t address, size_t bytes);
 std::string why_not_written(uint64_t address, size_t bytes);
-// The same as a fault of `what`, said when the work is done.
+// The same as a fault of `what`, reported when the work is done.
 void expect_readable(const void* data, size_t bytes, const std::string& what);
 void expect_writable(const void* data, size_t bytes, const std::string& what);
 

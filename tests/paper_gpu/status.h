@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How functions of the paper GPU's runtime end.
+// How functions of the paper GPU's runtime return errors.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,9 +8,9 @@
 
 namespace gradmill::paper {
 
-// What cudaGetLastError will say; returned as it is.
+// Sets the result of cudaGetLastError and returns it.
 cudaError_t remember(cudaError_t status);
-// A fault, as the error a driver would return for it.
+// Reports a fault, and returns the error that a driver would.
 cudaError_t refuse(const std::string& what, cudaError_t status = cudaErrorInvalidValue);
 
 }  // namespace gradmill::paper

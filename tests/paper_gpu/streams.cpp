@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime's functions of streams, events and graphs. A stream lags behind the host as far as it may: page-locked
-// memory that is written again before its copy was waited for, or read before it has come, shows.
+// The CUDA runtime's functions for streams, events and graphs. A stream lags behind the host as far as allowed, so that
+// errors show when page-locked memory is overwritten before its copy was waited for, or read before the copy arrived.
 #include "paper_gpu/streams.h"
 
 #include <algorithm>
@@ -30,12 +30,12 @@ using namespace gradmill::paper;
 struct CUstream_st {
   struct Pending {
     std::function<void()> work;
-    double not_before;  // seconds: when the host enqueued it
+    double not_before;  // in seconds: when the host enqueued it
   };
   std::unique_ptr<Graph> capturing;
   std::deque<Pending> pending;
   size_t num_done = 0;
-  double clock = 0;  // seconds
+  double clock = 0;  // in seconds
 
   size_t num_enqueued() const { return num_done + pending.size(); }
 };
@@ -47,9 +47,9 @@ namespace {
 
 // The stream whose work is being done, or null.
 cudaStream_t working_stream = nullptr;
-double host_clock = 0;  // seconds
+double host_clock = 0;  // in seconds
 
-// A point in a stream: all that was enqueued before it.
+// A position in a stream: everything that was enqueued before it.
 struct Place {
   cudaStream_t stream = nullptr;
   size_t end = 0;
@@ -61,7 +61,7 @@ std::set<cudaStream_t>& live_streams() {
 }
 
 void finish(const Place& place) {
-  if (!live_streams().contains(place.stream)) return;  // who destroys a stream waits for it
+  if (!live_streams().contains(place.stream)) return;  // destroying a stream waits for it
   CUstream_st& stream = *place.stream;
   while (stream.num_done < place.end) {
     const CUstream_st::Pending next = std::move(stream.pending.front());
@@ -78,10 +78,10 @@ void host_waits_until(double seconds) { host_clock = std::max(host_clock, second
 
 Place end_of(cudaStream_t stream) { return {stream, stream->num_enqueued()}; }
 
-// Where kernels were launched last, or a capture has begun.
+// The stream with the last kernel launch or capture start.
 cudaStream_t last_stream = nullptr;
 std::atomic<size_t> num_nodes = 0;
-constexpr double kSecondsEach = 1e-5;  // where times are not modelled
+constexpr double kSecondsEach = 1e-5;  // if times are not modelled
 
 }  // namespace
 
@@ -133,7 +133,7 @@ void finish_all() {
 
 struct CUevent_st {
   Place place;
-  std::shared_ptr<double> at = std::make_shared<double>(0);  // seconds; of the last record
+  std::shared_ptr<double> at = std::make_shared<double>(0);  // in seconds; of the last record
   bool in_capture = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is enqueued on the paper GPU's streams: kept while a graph is captured, and else done as late as a GPU may do
-// it, when somebody waits.
+// Work enqueued on the paper GPU's streams. While a graph is captured it is stored; otherwise it is done as late as a
+// GPU may do it, when the host waits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,20 +9,20 @@
 
 namespace gradmill::paper {
 
-// `work` may be empty: kernels do nothing but take their time.
+// `work` may be empty: the kernel then only takes time.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
-// For what is no work of the GPU but must be seen in the order of its kernels: done with those of the stream that
-// launched the last one, in graphs too.
+// For actions that are not GPU work but must be ordered with its kernels. They run with the work of the stream that
+// launched the last kernel, also in graphs.
 void keep_order(cudaStream_t stream);
 void enqueue_in_order(std::function<void()> work);
-// All that was enqueued is done, and the next work in order waits for no stream. Not while a graph is captured.
+// Finishes all enqueued work; the next ordered action waits for no stream. Not allowed while a graph is captured.
 void end_order();
 bool is_captured(cudaStream_t stream);
-// Where times are modelled each stream has a clock, and the host another: the host's work takes no time, but what it
-// waits for does. The work that is being done takes so long.
+// If times are modelled, each stream has a clock, and the host has another. The host's work takes no time, but its
+// waits do. Sets the duration of the work being done.
 void take_time(double seconds);
 double host_seconds();
-// All that was enqueued anywhere is done.
+// Finishes all enqueued work on all streams.
 void finish_all();
 
 }  // namespace gradmill::paper

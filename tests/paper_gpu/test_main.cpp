@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs tests for a GPU on one that is on paper. What the GPU would not have taken, and what its kernels did wrong,
-// fails the test in which it happened.
+// Runs GPU tests on the paper GPU. Anything that the GPU would refuse, and any error of its kernels, fails the test in
+// which it happened.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ class LooksAtFaults : public testing::EmptyTestEventListener {
   }
 };
 
-// Without computing comparisons fail as they must: they are not looked at, but whether a test could go on is.
+// Without computed results, comparisons must fail and are ignored. What counts is whether a test could run to its end.
 class LooksAtExceptions : public testing::EmptyTestEventListener {
  public:
   void OnTestPartResult(const testing::TestPartResult& result) override {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short training runs on a GPU that is on paper, beside the same runs on the CPU: losses, bits, and resuming.
+// Short training runs on the paper GPU compared with the same runs on the CPU: losses, bits, and resuming.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kSteps = 50;
 
-// Losses of two runs of the same steps, which rounding alone may part.
+// The losses of two runs of the same steps, which may differ only by rounding.
 void expect_near(const std::vector<double>& losses, const std::vector<double>& expected, double tolerance) {
   ASSERT_EQ(losses.size(), expected.size());
   for (size_t i = 0; i < losses.size(); ++i) {
@@ -33,7 +33,7 @@ class PaperTraining : public LabelledRunTest {
     config_.model.layers = 2;
     config_.model.width = 64;
     config_.model.heads = 2;
-    config_.model.dropout = 0;  // the same draws, but rounding decides which side of a limit some are on
+    config_.model.dropout = 0;  // the draws are the same, but rounding decides on which side of a limit some are
     config_.eval.every_epochs = 0;
     config_.eval.every_steps = 25;
     config_.eval.tokens = 400;
@@ -41,7 +41,7 @@ class PaperTraining : public LabelledRunTest {
   }
   ~PaperTraining() override { EXPECT_TRUE(paper::take_faults().empty()); }
 
-  // Language models of a text, in characters.
+  // Trains language models on a text of characters.
   void learn_text(const char* style) {
     config_.data = DataConfig();
     config_.data.dataset = (folder_.path() / "text.txt").string();
@@ -52,7 +52,7 @@ class PaperTraining : public LabelledRunTest {
 
   static bool has_bf16() { return paper::gpu().compute_capability >= 80; }
 
-  // The same on the CPU, on the GPU in fp32 and in 16 bits, twice with the same bits, and resumed.
+  // Compares the CPU, the GPU in fp32 and in 16 bits, two runs with the same bits, and a resumed run.
   void expect_same_run(double short_tolerance = 0.03) {
     config_.machine.device = "cpu";
     config_.machine.dtype = "fp32";

@@ -97,7 +97,7 @@ class PresetTest : public testing::Test {
     more.insert(more.end(), {"model.context=256", "training.batch_size=64", "machine.device=rtx4090"});
     return load_config({.overrides = more});
   }
-  // A little less than the run as it is would take.
+  // Slightly less than the run would need unchanged.
   static std::string too_small(const LoadedConfig& config) {
     const double bytes = double(fit_choices(config.config, sizes_alone).front().bytes);
     return fmt::format("{:.6f}GiB", bytes / double(size_t{1} << 30) - 1e-4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small runs on labelled data: sentences whose class, or number, a tiny model learns in seconds.
+// Small runs on labelled data: sentences with a class or number that a tiny model learns in seconds.
 #pragma once
 
 #include <string>
@@ -52,7 +52,7 @@ class LabelledRunTest : public TrainerTest {
     }
     return text;
   }
-  // What is said of the mill decides: it runs, it stands, or it burns.
+  // The text about the mill decides the class: it runs, it stands, or it burns.
   static std::string classes(int64_t count, int64_t seed) {
     static const std::vector<std::string> ends = {"it runs", "it stands", "it burns"};
     static const std::vector<std::string> labels = {"running", "standing", "burning"};
@@ -63,7 +63,7 @@ class LabelledRunTest : public TrainerTest {
     }
     return lines;
   }
-  // How many times a pair's second text says "corn".
+  // The number of times that a pair's second text contains "corn".
   static std::string numbers(int64_t count) {
     std::string lines;
     for (int64_t i = 0; i < count; ++i) {
@@ -82,7 +82,7 @@ class LabelledRunTest : public TrainerTest {
     return lines;
   }
 
-  // The settings as a run's folder has them, for those who load it.
+  // Replaces the settings in a run's folder for code that loads them.
   void replace_config(const std::string& run) {
     LoadedConfig loaded{.config = config_, .origins = {}};
     folder_.write(run + "/config.yaml", effective_yaml(loaded, false));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classifiers and regressors: they learn, resume to the bit, are judged by their metric, and answer as files say.
+// Classifiers and regressors: they learn, resume bit for bit, are scored by their metric, and predict for files.
 #include "run/load_run_data.h"
 #include "run/labelled_run_fixture.h"
 
@@ -63,7 +63,7 @@ TEST_F(LabelledRunTest, ResumedRunsEqualUninterruptedOnesBitForBit) {
   }
 }
 
-// However an effective batch is cut, the step is the same: the loss is divided by the weights of all of it.
+// The split of an effective batch must not change the step: the loss is divided by the weights of the whole batch.
 TEST_F(LabelledRunTest, MicroBatchesDoNotChangeTheRun) {
   config_.model.dropout = 0;
   config_.data.class_weights = "running:1, standing:2.5, burning:0.5";
@@ -101,10 +101,10 @@ TEST_F(LabelledRunTest, UsesTheMemoryOfItsPlan) {
 TEST_F(LabelledRunTest, TheBestIsChosenByTheMetric) {
   config_.eval.metric = "mcc";
   config_.eval.patience = 2;
-  config_.eval.min_delta = 10;  // nothing after the first evaluation is an improvement
+  config_.eval.min_delta = 10;  // no later evaluation counts as an improvement
   config_.training.epochs = 30;
   const Run result = run("early");
-  EXPECT_EQ(result.outcome.step, 45);  // the first epoch's, and two more
+  EXPECT_EQ(result.outcome.step, 45);  // one epoch's steps, and those of two more epochs
   EXPECT_EQ(CheckpointStore(folder_.path() / "early").steps().front(), 15);
 }
 
@@ -136,7 +136,7 @@ TEST_F(LabelledRunTest, AnswersFromARunAndFromItsExport) {
   expect_near_logits(exported.answer_set(texts).logits, answers.logits);
 }
 
-// A model from a folder: its weights are the start, its names of classes and its tokenizer are taken.
+// Starts from a model folder: uses its weights, its class names and its tokenizer.
 TEST_F(LabelledRunTest, GoesOnFromAFolder) {
   config_.training.epochs = 3;
   const Run before = run("base");
@@ -153,7 +153,7 @@ TEST_F(LabelledRunTest, GoesOnFromAFolder) {
   EXPECT_EQ(after.outcome.validation_values, before.outcome.validation_values);
 }
 
-// Adapters and a head beside a frozen base, which may be quantised: they learn, resume to the bit, and merge.
+// Adapters and a head on a frozen base, which may be quantised: they learn, resume bit for bit, and can be merged.
 TEST_F(LabelledRunTest, AdaptersBesideAFrozenBase) {
   config_.training.epochs = 1;
   const int64_t context = config_.model.context;
@@ -196,11 +196,11 @@ TEST_F(LabelledRunTest, AdaptersBesideAFrozenBase) {
     EXPECT_TRUE(std::filesystem::exists(folder_.path() / (name + "-peft") / "adapter_model.safetensors"));
     export_model_to({.from = checkpoint, .to = folder_.path() / (name + "-merged")});
     LoadedRun merged(folder_.path() / (name + "-merged"));
-    // Merged into the base as it is in its files, not as it was quantised.
+    // Merging uses the base from its files, not the quantised one.
     if (name == "nf4") continue;
     expect_near_logits(merged.answer_set(texts).logits, answers.logits);
 
-    // The adapters' folder alone, beside the base that it names: used, merged, trained further.
+    // The adapters' folder alone, with the base that it names: used, merged, trained further.
     const std::filesystem::path peft = folder_.path() / (name + "-peft");
     LoadedRun kept(peft);
     EXPECT_EQ(kept.task().labels, loaded.task().labels);
@@ -235,7 +235,7 @@ TEST_F(LabelledRunTest, AdaptersBesideAFrozenBase) {
   expect_error([&] { LoadedRun(folder_.path() / "lora-peft"); }, ExitCode::data,
                {"no/such", "base_model_name_or_path"});
   EXPECT_EQ(read_bytes(folder_.path() / "folder" / "model.safetensors", kWholeFile), base_bytes);
-  // Another base than the one they were trained beside.
+  // Another base than the one they were trained with.
   folder_.write("folder/model.safetensors", base_bytes + " ");
   EXPECT_THROW(LoadedRun(folder_.path() / "lora"), Error);
 }
@@ -254,7 +254,7 @@ TEST_F(LabelledRunTest, AThresholdIsTunedAndKept) {
   run("skewed");
   const CheckpointStore store(folder_.path() / "skewed");
   EXPECT_TRUE(state_from_json(store.newest()->state_json()).threshold.has_value());
-  // Only the first evaluation gains so much: the best checkpoint, which is used later, has a threshold of its own.
+  // Only the first evaluation improves this much: the best checkpoint, which is used later, has its own threshold.
   config_.eval.min_delta = 10;
   config_.eval.every_steps = 2;
   for (const int64_t patience : {0, 1}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoders that learn hidden tokens.
+// Encoders trained on masked tokens.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -34,7 +34,7 @@ class MaskedRunTest : public TokenRunTest {
 
   MaskRule rule() const { return mask_rule(config_, open_run_tokenizer(config_.data.tokenizer)); }
 
-  // Rows of words behind [CLS], and some padding.
+  // Rows of words after [CLS], and some padding.
   static MicroBatch text(int64_t rows) {
     MicroBatch batch = empty_micro_batch(rows + 50, 1);
     for (int64_t i = 0; i < rows; ++i) batch.tokens[static_cast<size_t>(i)] = i == 0 ? 2 : 5 + int32_t(i % 8);
@@ -64,7 +64,7 @@ TEST_F(MaskedRunTest, HidesAShareOfTheText) {
   EXPECT_EQ(batch.targets[0], kIgnoredTarget) << "[CLS] belongs to no text";
   EXPECT_EQ(batch.targets[static_cast<size_t>(rows)], kIgnoredTarget) << "padding";
   EXPECT_NEAR(double(asked) / double(rows), 0.15, 0.01);
-  // Another token is the mask, or the same one again, once in fourteen.
+  // The replacement token is the mask, or the original one, once in fourteen.
   EXPECT_NEAR(double(masked) / double(asked), 0.8 + 0.1 / 14, 0.03);
   EXPECT_NEAR(double(same) / double(asked), 0.1 + 0.1 / 14, 0.02);
 }

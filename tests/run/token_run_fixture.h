@@ -34,7 +34,7 @@ class TokenRunTest : public TrainerTest {
     config_.training.steps = 40;
   }
 
-  // Sentences of different lengths, a document each.
+  // Sentences of different lengths, one per document.
   static std::string documents(int64_t count, int64_t seed) {
     const std::vector<std::string> words = {"the", "miller", "grinds", "corn", "while", "water", "turns", "mill"};
     std::string lines;

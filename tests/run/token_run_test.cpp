@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole road on tokens: text, learned BPE, shards or stream, training, a folder that others can load.
+// The complete workflow on tokens: text, learned BPE, shards or stream, training, and a folder that others can load.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -63,7 +63,7 @@ TEST_F(TokenRunTest, TokenisesOnceAndTakesReadyShards) {
   const auto second = load_run_data(config_, options);
   EXPECT_EQ(notes.size(), 1u);
   EXPECT_EQ(second->hash(), first->hash());
-  config_.data.path = first->origin();  // the shards' folder
+  config_.data.path = first->origin();  // the folder of the shards
   const auto ready = load_run_data(config_, options);
   EXPECT_EQ(notes.size(), 1u);
   EXPECT_EQ(ready->steps_per_epoch(), first->steps_per_epoch());
@@ -81,7 +81,7 @@ TEST_F(TokenRunTest, AnotherTokenizerIsRefused) {
   config_.data.tokenizer = other.string();
   expect_error([&] { run("first", true); }, ExitCode::data,
                {"not the one this run was trained with", "data.tokenizer"});
-  config_.data.tokenizer = newest("first").string();  // the checkpoint's own
+  config_.data.tokenizer = newest("first").string();  // the checkpoint's own tokenizer
   EXPECT_EQ(run("first", true).outcome.status, RunStatus::completed);
   config_.data = DataConfig{};
   expect_error([&] { run("first", true); }, ExitCode::data, {"trained on tokens", "characters"});
@@ -101,7 +101,7 @@ TEST_F(TokenRunTest, ALoadedRunNeedsNothingButItsFolder) {
   const Evaluation other = loaded.evaluate_text((folder_.path() / "validation.jsonl").string());
   EXPECT_LT(other.loss(), 1);
   EXPECT_GT(other.tokens, 200);
-  // Every byte but those of each document's first token, which is not predicted; the ends have none.
+  // Every byte except those of each document's first token, which is not predicted. End tokens have no bytes.
   const Tokenizer& by = *loaded.tokenizer().tokenizer;
   int64_t bytes = 0;
   for (const std::string& text : texts_of(documents(40, 7))) {
@@ -222,7 +222,7 @@ TEST_F(TokenRunTest, InstructionsLearnOnlyAnswers) {
   EXPECT_LT(step.num_targets, batch.cu_seqlens.back() / 2);
   const Run result = run("instruct");
   EXPECT_LT(result.recorder.steps.back().loss, 0.5);
-  // Shards keep what is learned; those of plain text do not say it.
+  // Shards record which tokens are learned; those of plain text do not.
   RunConfig ready = config_;
   ready.data.path = data->origin();
   EXPECT_EQ(load_run_data(ready)->open({}, {})->next().micro.front().targets, batch.targets);
@@ -237,7 +237,7 @@ TEST_F(TokenRunTest, InstructionsLearnOnlyAnswers) {
   EXPECT_LT(run("instruct-stream").recorder.steps.back().loss, 0.5);
 }
 
-// Not after the last step.
+// The error must not come only after the last step.
 TEST_F(TokenRunTest, ValidationWithoutATargetIsFoundAfterTheFirstStep) {
   stream();
   config_.data.eos = "none";

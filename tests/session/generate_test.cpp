@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kVocab = 37;
 
-// Weights large enough that attention looks at something.
+// The weights are large enough to make attention selective.
 TransformerSpec gpt2(int64_t context) {
   TransformerSpec spec = gpt2_spec(kVocab, 2, 4, 32, context);
   spec.init_std = 0.25f;
@@ -53,7 +53,7 @@ std::vector<int32_t> tokens(int64_t count) {
 
 std::vector<float> copy(std::span<const float> logits) { return {logits.begin(), logits.end()}; }
 
-// The logits of every row of one window, by the forward that evaluation uses.
+// The logits of every row of one window, computed by the forward for evaluation.
 class FullForward {
  public:
   FullForward() : memory_(size_t{64} << 20), pool_(1) {
@@ -107,12 +107,12 @@ struct CacheCase {
   const char* name;
   TransformerSpec (*spec)(int64_t context);
   DType dtype = DType::fp32;
-  double tolerance = 1e-5;  // narrow types: a difference in the last bit of fp32 may round to the next value
+  double tolerance = 1e-5;  // narrow types: a difference in the last bit of fp32 may change the rounding
 };
 
 class CacheTest : public testing::TestWithParam<CacheCase> {};
 
-// A context of several key tiles, and one of less than a tile.
+// A context of several key tiles, and one shorter than a tile.
 TEST_P(CacheTest, LogitsEqualAFullForwardAtEveryPosition) {
   for (int64_t context : {20, 150}) {
     const Transformer model(GetParam().spec(context));
@@ -150,7 +150,7 @@ TEST_P(CacheTest, TextDoesNotDependOnThreads) {
   }
 }
 
-// Another phase takes the cache's memory, and training changes the weights.
+// Another phase reuses the cache's memory, and training changes the weights.
 TEST_P(CacheTest, ContinuesAfterOtherPhases) {
   const Transformer model(GetParam().spec(20));
   SessionOptions options = options_for(model, GetParam().dtype);
@@ -207,7 +207,7 @@ TEST_P(CacheTest, OnlyTheEndOfALongPromptCounts) {
   expect_same_bits(copy(session.start_generation(ids)), expected, "a long prompt");
 }
 
-// In the compute dtype, one pair a layer, as wide as the key heads.
+// In the compute dtype, one pair per layer, as wide as the key heads.
 TEST_P(CacheTest, ThePlanShowsTheCaches) {
   const Transformer model(GetParam().spec(20));
   const SessionOptions options = options_for(model, GetParam().dtype);
@@ -224,7 +224,7 @@ TEST_P(CacheTest, ThePlanShowsTheCaches) {
   EXPECT_EQ(saved.bytes, 4 * bytes);
 }
 
-// The longest prompt needs all that was planned, and nothing needs more.
+// The longest prompt uses exactly the planned memory, and nothing uses more.
 TEST_P(CacheTest, ThePlanEqualsUseToTheByte) {
   const Transformer model(GetParam().spec(20));
   Session session(model, options_for(model, GetParam().dtype));

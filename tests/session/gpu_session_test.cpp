@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions on a GPU: the CPU's losses, graphs and policies that change nothing, every optimisation off one at a time,
-// and memory that does not grow.
+// Sessions on a GPU: the same losses as on the CPU, graphs and policies that change nothing, each optimisation turned
+// off in turn, and constant memory use.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ struct RunResult {
   std::vector<std::string> notes;
 };
 
-// The test's parameter is the model style; its name carries the device for the test runner's filter.
+// The test's parameter is the model style. The device is part of its name, for the test runner's filter.
 class GpuSession : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -144,7 +144,7 @@ TEST_P(GpuSession, EveryOptimisationOffTrains) {
     expect_learns(with([&](RunConfig& c) { c.compile.mode = mode; }), mode);
   }
   for (const char* policy : {"none", "cheap", "block"}) {
-    if (GetParam() != "gpt2") break;  // only its GELU may be part of products
+    if (GetParam() != "gpt2") break;  // only its GELU can be fused into GEMMs
     expect_learns(with([&](RunConfig& c) {
                     c.compile.mode = "max-autotune";
                     c.compile.cache = (folder.path() / "tuning").string();
@@ -171,7 +171,7 @@ TEST_P(GpuSession, Bf16StaysNearFp32) {
   const RunResult wide = run(config, 60);
   config.machine.dtype = "bf16";
   const RunResult narrow = run(config, 60);
-  // Single steps wander when the loss falls fast; means of twenty do not.
+  // While the loss falls fast, single steps vary; means of twenty do not.
   for (size_t begin = 0; begin < 60; begin += 20) {
     double difference = 0;
     for (size_t i = begin; i < begin + 20; ++i) difference += (narrow.losses[i] - wide.losses[i]) / 20;
@@ -179,9 +179,10 @@ TEST_P(GpuSession, Bf16StaysNearFp32) {
   }
 }
 
-// Models that take all the ways at once: products that wait, gradients over activations, products with an activation, a
-// padded head, and short attention with dropout or, with RoPE, gradients that go over the projection when they are
-// rotated back. The same gradients as without waiting, and about the same with activations apart and naive attention.
+// Models that use all optimisations at once: deferred gradients, gradients that overwrite activations, GEMMs fused with
+// an activation, a padded head, and short attention with dropout or, with RoPE, gradients that overwrite the projection
+// when they are rotated back. The gradients are the same as without deferring, and about the same with separate
+// activations and naive attention.
 TEST_P(GpuSession, BatchedGradientsAreTheSingleOnes) {
   const bool rotates = GetParam() != "gpt2";
   RunConfig config = small_config();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents that share rows: the same loss and gradients as one document a row, and a plan that fits to the byte.
+// Documents that share rows: the same loss and gradients as with one document per row, and a plan that is exact to the
+// byte.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws follow the distribution that temperature, top-k and top-p leave.
+// Samples follow the distribution that remains after temperature, top-k and top-p.
 #include "session/sampler.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Probabilities = std::array<double, 4>;
 
-// Tokens out of order, so that a sort that forgot them would show.
+// The tokens are not in order, so that a sort that lost them would be noticed.
 constexpr Probabilities kProbabilities = {0.15, 0.5, 0.1, 0.25};
 
 std::array<float, 4> logits() {
@@ -24,7 +24,7 @@ std::array<float, 4> logits() {
   return values;
 }
 
-// Frequencies of 20000 draws within 4.5 standard deviations; what has no probability is never drawn.
+// The frequencies in 20000 samples are within 4.5 standard deviations; tokens with probability 0 are never drawn.
 void expect_draws(const SamplerOptions& options, Probabilities expected) {
   constexpr int kDraws = 20000;
   double total = 0;
@@ -59,7 +59,7 @@ TEST(SamplerTest, TopPKeepsTheFewestThatHoldIt) {
   expect_draws({.top_p = 0.95, .seed = 12}, kProbabilities);
 }
 
-// Top-p counts what top-k and the temperature left: 0.5 and 0.25 are 83% of the likeliest three.
+// Top-p is applied to what remains after top-k and the temperature: 0.5 and 0.25 are 83% of the three likeliest.
 TEST(SamplerTest, TheyApplyInOrder) {
   expect_draws({.top_k = 3, .top_p = 0.8, .seed = 13}, {0, 0.5, 0, 0.25});
   expect_draws({.temperature = 0.5, .top_p = 0.7, .seed = 14}, {0, 1, 0, 0});

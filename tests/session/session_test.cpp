@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session keeps its promises: the plan is exact, and results do not depend on threads, save policy or split.
+// The contracts of a session: the plan is exact, and results do not depend on threads, save policy or the split of a
+// batch.
 #include "session/session.h"
 
 #include <gtest/gtest.h>
@@ -172,7 +173,7 @@ TEST_P(SessionTest, BitsDoNotDependOnTheSavePolicy) {
   }
 }
 
-// Dropout is by token of the effective batch, so a split changes rounding and nothing else.
+// Dropout depends on the token's index in the effective batch, so a split changes only rounding.
 TEST_P(SessionTest, SplittingABatchKeepsItsDropoutAndItsGradient) {
   RunConfig config = small_config(GetParam());
   const RunResult whole = run(config, 1);
@@ -223,7 +224,7 @@ TEST_P(SessionTest, ANonFiniteStepLeavesTheWeightsAlone) {
   expect_same_bits(session.weights().get(session.context(), table), before, "weights");
 }
 
-// NaN in activations, loss or gradients, at fifty steps: never taken for finite, never applied, and named.
+// NaN in activations, loss or gradients at fifty steps: always detected, never applied, and located.
 TEST_P(SessionTest, FiftyInjectedNaNsAreSeenAndNamed) {
   RunConfig config = small_config(GetParam());
   config.training.micro_batch_size = 2;
@@ -262,7 +263,7 @@ TEST_P(SessionTest, FiftyInjectedNaNsAreSeenAndNamed) {
   }
 }
 
-// 128 sequences at once, in fours of 32, and as 26 + 26 + 26 + 25 + 25; a third of the targets does not count.
+// 128 sequences at once, as four times 32, and as 26 + 26 + 26 + 25 + 25; a third of the targets is ignored.
 TEST_P(SessionTest, AnySplitOfABatchHasTheSameGradient) {
   RunConfig config = small_config(GetParam());
   config.model.dropout = 0;

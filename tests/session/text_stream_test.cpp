@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that comes token by token never shows a part of a character.
+// Text that arrives token by token never shows a part of a character.
 #include "session/text_stream.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace gradmill::test {
 namespace {
 
-// Each byte is a token: the hardest case there is.
+// Each byte is a token, which is the hardest case.
 std::vector<std::string> parts_of(std::string_view text, std::string_view prompt = "") {
   const ByteTokenizer bytes;
   TextStream stream(bytes, bytes.encode(prompt).ids);
@@ -41,7 +41,7 @@ TEST(TextStream, WhatIsNoTextIsReplacedAtOnce) {
   EXPECT_EQ(parts_of("\xff"
                      "a"),
             (std::vector<std::string>{"\xef\xbf\xbd", "a", ""}));
-  // Broken off by another character, by a byte that cannot follow, and by the end.
+  // Interrupted by another character, by a byte that cannot follow, and by the end.
   for (const char* text : {"\xe2\x82"
                            "a",
                            "\xf0\x9f\xff", "ab\xe2\x82", "\x80\x80\x80\x80\x80", "\xf0\x80\x80\x80"}) {

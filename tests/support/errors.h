@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user sees of a failed call.
+// What a user sees when a call fails.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace gradmill::test {
 
-// Expects `call` to throw an Error with this exit code whose one line holds every part.
+// Expects `call` to throw an Error with this exit code, whose one line contains every part.
 template <class Call>
 void expect_error(Call&& call, ExitCode code, std::initializer_list<std::string_view> parts) {
   try {

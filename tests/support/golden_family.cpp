@@ -178,7 +178,7 @@ TensorView GoldenFamily::upload(const std::vector<int32_t>& values) {
   return view;
 }
 
-// The sequences one after the other, then empty ones and padding rows.
+// The sequences one after the other, then empty sequences and padding rows.
 void GoldenFamily::upload_batch() {
   const TensorView lengths = file_.at("lengths");
   num_seqs_ = lengths.numel();
@@ -215,7 +215,7 @@ void GoldenFamily::upload_batch() {
     copy_to_device(ctx_, targets_, values.data());
     weight = double(num_seqs_);
   } else {
-    // Unused sequences have a target, which must not count.
+    // Unused sequences get a target, which must not count.
     targets_ = padded("targets", num_targets, classifier ? 0 : kIgnoredTarget);
     const bool weighted = file_.contains("class_weights");
     if (weighted) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tiny model of a family and its batch, from a golden file that tools/make_family_goldens.py wrote.
+// A tiny model of one family and its batch, from a golden file that tools/make_family_goldens.py wrote.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@
 
 namespace gradmill::test {
 
-// The fields that the file's metadata gives.
+// The fields in the file's metadata.
 TransformerSpec family_spec(const SafeTensors& file);
 HfFamily family_of(const SafeTensors& file);
 
 class GoldenFamily {
  public:
-  // With a dropout probability, training drops; nothing in the file says what comes out then.
+  // With a dropout probability, training uses dropout; the file has no expected results for that case.
   GoldenFamily(const std::string& name, Device device, float dropout = 0);
 
   const SafeTensors& file() const { return file_; }
@@ -30,17 +30,18 @@ class GoldenFamily {
   int64_t num_rows() const { return num_rows_; }
   int64_t num_seqs() const { return num_seqs_; }
 
-  // A step of the whole batch; returns the mean loss.
+  // Trains on the whole batch and returns the mean loss.
   double train(SavePolicy policy);
   double evaluate();
-  // Moves the weights by `step` along `direction` (flat, like the gradients).
+  // Moves the weights by `step` along `direction`, which is flat like the gradients.
   void move_weights(const std::vector<float>& direction, double step);
-  // (rows or sequences, V or labels) as the file has them.
+  // (rows or sequences, V or labels), with the values from the file.
   std::vector<float> logits();
-  // Of the last row of the first sequence, by a prompt of `prompt` rows and then a row at a time.
+  // The logits of the last row of the first sequence, computed with a prompt of `prompt` rows and then one row at a
+  // time.
   std::vector<float> cached_logits(int64_t prompt);
   std::vector<float> hidden();
-  // A stored parameter, or its gradient, in our layout.
+  // A stored parameter or gradient, in our layout.
   std::vector<float> stored(const std::string& prefix, ParamId id) const;
 
  private:

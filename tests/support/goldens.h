@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the golden files lie. tools/make_goldens.py made them and says what is in them.
+// The location of the golden files. tools/make_goldens.py made them and documents their contents.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder and environment variables that a test may change.
+// A temporary folder, and environment variables that a test may change.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,14 +33,14 @@ class TemporaryFolder {
     std::ofstream(path_ / name, std::ios::binary) << bytes;
     return path_ / name;
   }
-  // Files and folders below it.
+  // The number of files and folders below it.
   int64_t num_entries() const { return std::distance(std::filesystem::recursive_directory_iterator(path_), {}); }
 
  private:
   std::filesystem::path path_;
 };
 
-// Sets a variable, or unsets it, and puts the old value back.
+// Sets or unsets a variable, and restores the old value on destruction.
 class ScopedEnv {
  public:
   ScopedEnv(const char* name, const std::optional<std::string>& value) : name_(name) {

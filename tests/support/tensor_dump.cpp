@@ -11,9 +11,9 @@
 namespace gradmill::test {
 namespace {
 
-// At most this many elements of a tensor are written, evenly spread. A hash covers all of them.
+// At most this many elements of a tensor are written, evenly spread; a hash covers all of them.
 constexpr int64_t kMostElements = 1024;
-// What stands in a dump for bytes that nothing has written.
+// The value in a dump for bytes that no op has written.
 constexpr auto kUnwritten = std::byte{0xff};
 
 uint64_t hash_of(std::span<const std::byte> bytes) {
@@ -28,8 +28,8 @@ uint64_t hash_of(std::span<const std::byte> bytes) {
   return hash;
 }
 
-// What the tensor holds, and kUnwritten where it holds what it held at first. Bytes are looked at in fours: one alone
-// may well be written with the value that it had.
+// Copies the tensor's contents, with kUnwritten for data that still has its initial value. Bytes are compared in groups
+// of four, because a single byte may well be written with the value it had.
 void copy_written(const TensorView& view, std::span<const std::byte> poison, std::vector<std::byte>& to) {
   constexpr size_t kLeast = 4;
   const size_t size = poison.size(), element = size_of(view.dtype), unit = element == 1 ? kLeast : element;
@@ -48,7 +48,7 @@ bool is_prime(int64_t number) {
   return true;
 }
 
-// A prime, so that elements of all columns are among those written.
+// A prime, so that elements of all columns are written.
 int64_t stride_of(int64_t numel) {
   int64_t stride = std::max<int64_t>(1, (numel + kMostElements - 1) / kMostElements);
   while (!is_prime(stride)) ++stride;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tensors of a test on a GPU hold before and after each op, written to the file GRADMILL_TEST_DUMP, which
-// tools/compare_dumps.py reads.
+// Writes the contents of a GPU test's tensors before and after each op to the file GRADMILL_TEST_DUMP, for
+// tools/compare_dumps.py.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace gradmill::test {
 
 class TensorDump : public OpObserver {
  public:
-  // Null where the variable is not set. Sees ops in the place of `inner`, and shows them to it.
+  // Null if the variable is not set. Observes ops in place of `inner`, and passes them on to it.
   static std::unique_ptr<TensorDump> of_environment(const Arena& arena, OpObserver* inner);
 
   TensorDump(const char* path, const Arena& arena, OpObserver* inner);
   ~TensorDump() override;  // writes what has changed since the last op
 
-  // A new tensor of the arena, poisoned or written; `begin`: where the arena's memory was used up to.
+  // Registers a new tensor of the arena, poisoned or written; `begin`: the arena's used bytes before it.
   void add(const TensorView& view, size_t begin);
 
   void before(std::string_view op) override;
@@ -34,7 +34,7 @@ class TensorDump : public OpObserver {
     TensorView view;
     size_t begin;
     uint32_t number;
-    std::vector<std::byte> poison;  // what it held at first
+    std::vector<std::byte> poison;  // the initial contents
     uint64_t hash;                  // of what was written last
   };
 
@@ -56,8 +56,8 @@ class TensorDump : public OpObserver {
   uint32_t num_tensors_ = 0, num_events_ = 0;
 };
 
-// Why the bits of what ran since the last call need not be the same everywhere; empty if they must be. Only the paper
-// GPU knows: elsewhere it is always empty.
+// Why the bits computed since the last call may differ between machines; empty if they must be equal. Only the paper
+// GPU knows; elsewhere the result is always empty.
 std::string take_why_inexact();
 
 }  // namespace gradmill::test

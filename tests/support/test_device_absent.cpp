@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A build without CUDA tests the CPU alone.
+// For builds without CUDA: only the CPU is tested.
 #include "support/test_device_cpu.h"
 
 namespace gradmill::test {

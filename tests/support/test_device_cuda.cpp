@@ -8,7 +8,8 @@
 namespace gradmill::test {
 namespace {
 
-// GRADMILL_TEST_CAPABILITY=86 tests what a GPU of compute capability 8.6 would run; 0 where it is not set.
+// GRADMILL_TEST_CAPABILITY=86 tests the kernels that a GPU of compute capability 8.6 would run. Returns 0 if it is not
+// set.
 int tested_capability() {
   const char* const text = std::getenv("GRADMILL_TEST_CAPABILITY");
   return text != nullptr ? std::atoi(text) : 0;
@@ -31,7 +32,7 @@ class CudaTestDevice : public TestDevice {
   }
 
  private:
-  // One for all tests: opening the libraries takes longer than they do.
+  // One engine for all tests, because opening the libraries takes longer than the tests.
   static cuda::Engine& engine() {
     static cuda::Engine shared{cuda::EngineOptions{.chosen_for = tested_capability()}};
     return shared;

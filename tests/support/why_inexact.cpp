@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests on hardware. Tests on paper have a function of their own (paper_gpu/test_main.cpp).
+// For tests on hardware. Tests on the paper GPU define this function themselves (paper_gpu/test_main.cpp).
 #include "support/tensor_dump.h"
 
 namespace gradmill::test {

@@ -16,7 +16,7 @@
 namespace gradmill {
 namespace {
 
-// The bytes, then "aa", "aaaa" and so on, each the double of the one before.
+// The bytes, then "aa", "aaaa" and so on, each twice as long as the one before.
 Bpe doubling_bpe(int num_doublings) {
   Vocabulary vocabulary(256 + num_doublings - 1);
   for (int byte = 0; byte < 256; ++byte) vocabulary.add(byte, spell_bytes(std::string(1, static_cast<char>(byte))));
@@ -29,7 +29,7 @@ Bpe doubling_bpe(int num_doublings) {
   return Bpe(std::move(vocabulary), merges, {});
 }
 
-// By definition: look at all pairs, merge the leftmost of the lowest rank, start over.
+// By definition: looks at all pairs, merges the leftmost one of the lowest rank, and starts over.
 std::vector<TokenId> encode_slowly(const Bpe& bpe, const std::vector<Merge>& merges, std::string_view word) {
   std::vector<TokenId> ids;
   for (const char byte : word) ids.push_back(*bpe.vocabulary().id_of_bytes({&byte, 1}));
@@ -60,12 +60,12 @@ TEST(Bpe, MillionEqualLettersTakeNoTime) {
   const auto start = std::chrono::steady_clock::now();
   bpe.encode_word(word, tokens);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(seconds.count(), 5.0);  // quadratic would take an hour; a sanitizer may take its time
+  EXPECT_LT(seconds.count(), 5.0);  // quadratic time would be an hour; sanitizers are slow
   size_t num_bytes = 0;
   for (const WordToken& token : tokens) num_bytes += token.num_bytes;
   EXPECT_EQ(num_bytes, word.size());
   EXPECT_EQ(tokens.front().id, 265);
-  EXPECT_EQ(tokens.size(), 1'000'000 / 1024 + 2);  // 576 letters are left: 512 and 64
+  EXPECT_EQ(tokens.size(), 1'000'000 / 1024 + 2);  // 576 letters remain: 512 and 64
 }
 
 TEST(Bpe, ShortAndLongWordsFollowTheDefinition) {
@@ -129,7 +129,7 @@ TEST(BpeTokenizer, AnyBytesComeBack) {
 }
 
 TEST(BpeTokenizer, OffsetsPointIntoTheOriginal) {
-  // 'e' with its accent becomes one character of two bytes, each a token or both one; either way it covers three bytes.
+  // 'e' with its accent becomes one character of two bytes, which are one or two tokens; all of them cover three bytes.
   const auto qwen = read_tokenizer_json(test::tokenizer_golden_path("qwen2"));
   const std::string text = "~e\u0301~";
   const Encoding encoding = qwen->encode(text, {.offsets = true});
@@ -137,7 +137,7 @@ TEST(BpeTokenizer, OffsetsPointIntoTheOriginal) {
   EXPECT_EQ(encoding.offsets[1], (TokenSpan{1, 4}));
   EXPECT_EQ(encoding.offsets.back(), (TokenSpan{4, 5}));
   EXPECT_EQ(qwen->decode(encoding.ids), "~\u00e9~");
-  // The space that is put in front has no place; the mask takes the spaces before it.
+  // The space that is added in front has no position; the mask token takes the spaces before it.
   const auto digits = read_tokenizer_json(test::tokenizer_golden_path("digits"));
   const Encoding masked = digits->encode("~  [MASK]", {.offsets = true});
   EXPECT_EQ(masked.offsets.back(), (TokenSpan{1, 9}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids, texts and learned merges against Hugging Face's library.
+// Compares ids, texts and learned merges with Hugging Face's library.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -24,7 +24,7 @@ TEST_P(TokenizerGoldens, EncodesAsHuggingFace) {
     EXPECT_EQ(tokenizer->encode(texts[i]).ids, ids[i].get<std::vector<TokenId>>()) << "text " << i;
   }
   std::istringstream hashes(golden["goldens"]["hashes"].get<std::string>());
-  for (int round = 0; round < 2; ++round) {  // the second finds the words in the cache
+  for (int round = 0; round < 2; ++round) {  // the second round finds the words in the cache
     hashes.clear();
     hashes.seekg(0);
     for (const std::string& text : texts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that want too much: each is refused with one line, or works within bounds.
+// Malicious files: each is refused with one line, or works within limits.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -60,7 +60,7 @@ TEST(HostileFile, TooManyStepsAndGrowth) {
   json file = small_unigram();
   file["normalizer"] = {{"type", "Sequence"}, {"normalizers", std::vector<json>(65, replace)}};
   expect_refused(file, "more than 64 parts");
-  // As many as are allowed would make 2^60 letters of one.
+  // With the largest allowed number, one letter would become 2^60.
   file["normalizer"]["normalizers"] = std::vector<json>(60, replace);
   const auto tokenizer = parse_tokenizer_json(file.dump(), "t.json");
   EXPECT_NE(refusal([&] { tokenizer->encode("a"); }).find("normalizers made a text"), std::string::npos);
@@ -74,7 +74,7 @@ TEST(HostileFile, Unigram) {
   expect_refused(file, "'unk_id' is not a number from 0 to 1");
   file = small_unigram();
   file["model"]["vocab"].push_back(json::array({"a", -2.0}));
-  expect_refused(file, "'a' comes twice");
+  expect_refused(file, "'a' appears twice");
   file["model"]["vocab"] = json::parse(R"([["a", "b"]])");
   expect_refused(file, "entry 0");
   file["model"]["vocab"] = json::array({json::array({std::string(5000, 'a'), 1})});
@@ -117,9 +117,10 @@ TEST(HostileFile, Templates) {
   };
   EXPECT_EQ(refusal_of(with({token, text}, {text, other}, json::array({0}))), "accepted");
   expect_refused(with({token, text}, {text, other}, json::array({9})), "id that is not in the vocabulary");
-  expect_refused(with({text, other}, {text, other}, json::array({0})), "'single' does not hold each text once");
+  expect_refused(with({text, other}, {text, other}, json::array({0})),
+                 "'single' does not contain each text exactly once");
   expect_refused(with(json::array({text}), json::array({text}), json::array({0})),
-                 "'pair' does not hold each text once");
+                 "'pair' does not contain each text exactly once");
   expect_refused(with({text, token}, {text, other}, std::vector<int>(2000, 0)), "too many pieces");
   json file = with({text, token}, {text, other}, json::array({0}));
   file["post_processor"].erase("special_tokens");
@@ -127,16 +128,17 @@ TEST(HostileFile, Templates) {
 }
 
 TEST(HostileFile, MergesThatGoInCircles) {
-  // "ab" + "ba" would have to be a token that is one of its own parts; every merge makes a longer token, so none can.
+  // "ab" + "ba" would have to be a token that is one of its own parts. Every merge makes a longer token, so this is
+  // impossible.
   json file = {{"pre_tokenizer", nullptr}, {"decoder", nullptr}};
   file["model"] = {{"type", "BPE"}, {"vocab", {{"a", 0}, {"b", 1}, {"ab", 2}}}, {"merges", {"a b", "ab a"}}};
   expect_refused(file, "merge 1: 'aba' is not in the vocabulary");
-  // A prefix that is all of a part would leave nothing to merge.
+  // A prefix that is a whole part would leave nothing to merge.
   file["model"]["continuing_subword_prefix"] = "##";
   file["model"]["vocab"] = {{"a", 0}, {"##", 1}};
   file["model"]["merges"] = {"a ##"};
   expect_refused(file, "merge 0 is not a pair");
-  // The same pair again and again is one merge.
+  // The same pair again and again counts as one merge.
   file["model"] = {
       {"type", "BPE"}, {"vocab", {{"a", 0}, {"b", 1}, {"ab", 2}}}, {"merges", std::vector<json>(1000, "a b")}};
   EXPECT_EQ(parse_tokenizer_json(file.dump(), "t")->encode("abab").ids, (std::vector<TokenId>{2, 2}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files and folders of each kind, SentencePiece against its own library, and the tokenizers that need no file.
+// Files and folders of each kind; SentencePiece compared with its own library; and the tokenizers that need no file.
 #include "tokenizer/load_tokenizer.h"
 
 #include <gtest/gtest.h>

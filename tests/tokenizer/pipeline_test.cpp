@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenizers put together from parts: what each part does, offsets, and the time that hostile text takes.
+// Tokenizers assembled from components: the effect of each component, offsets, and the time for malicious text.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -22,7 +22,8 @@ json word_level(const json& pre_tokenizer, const json& normalizer = nullptr) {
           {"model", {{"type", "WordLevel"}, {"unk_token", "?"}, {"vocab", {{"?", 0}}}}}};
 }
 
-// The words that reach the model: with a vocabulary of one token each is unknown, and its offsets tell.
+// The words that reach the model. With a vocabulary of one token each word is unknown, and its offsets show where it
+// is.
 Words words_of(const json& pre_tokenizer, const std::string& text) {
   const auto tokenizer = parse_tokenizer_json(word_level(pre_tokenizer).dump(), "t");
   Words words;
@@ -87,7 +88,7 @@ TEST(PreTokenizer, MetaspaceSchemes) {
 }
 
 TEST(Pipeline, OffsetsGoThroughAllRewriting) {
-  // Accents and a control character go, an ideograph gets spaces, letters become small.
+  // Accents and a control character are removed, an ideograph gets spaces, and letters become lower case.
   const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path("bert"));
   const std::string text = "\u00c9\u0301A \u0001\u4e2d!";
   const Encoding encoding = tokenizer->encode(text, {.offsets = true});
@@ -96,7 +97,7 @@ TEST(Pipeline, OffsetsGoThroughAllRewriting) {
   EXPECT_EQ(encoding.offsets.back(), (TokenSpan{text.size() - 1, text.size()}));
 }
 
-// A fuzzer found a prefix, put where text had been removed, that ended before it began.
+// Found by a fuzzer: a prefix, inserted where text had been removed, ended before it began.
 TEST(Pipeline, WhatIsPutInHasAPlace) {
   const json file =
       word_level({{"type", "Sequence"},
@@ -119,13 +120,13 @@ TEST(Pipeline, LosslessFormatsComeBack) {
   const std::vector<std::string> texts = test::tokenizer_golden("texts")["texts"];
   for (const std::string name : {"gpt2", "cl100k", "llama2"}) {
     json file = test::tokenizer_golden(name);
-    file.erase("added_tokens");  // some of these take white space with them
+    file.erase("added_tokens");  // some of these would take white space with them
     const auto tokenizer = parse_tokenizer_json(file.dump(), name);
     for (const std::string& text : texts) EXPECT_EQ(tokenizer->decode(tokenizer->encode(text).ids), text) << name;
   }
 }
 
-// Quadratic time would be an hour for a million and a few seconds for the rest; sanitizers may take their time.
+// Quadratic time would be an hour for a million, and a few seconds for the others; sanitizers are slow.
 TEST(Pipeline, RunsOfOneCharacterTakeNoTime) {
   const auto seconds_for = [](const Tokenizer& tokenizer, std::string_view unit, size_t size) {
     std::string text;

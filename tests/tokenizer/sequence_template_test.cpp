@@ -45,7 +45,7 @@ TEST(SequenceTemplate, CutsEitherSide) {
   EXPECT_EQ(bert().build(Ids{1, 2, 3}, {.max_length = 2}).ids, (Ids{101, 102}));
 }
 
-// Lengths as Hugging Face's truncate_encodings gives them.
+// Lengths as returned by Hugging Face's truncate_encodings.
 TEST(SequenceTemplate, LongestFirstSharesAsHuggingFace) {
   struct Case {
     size_t first, second;

@@ -30,7 +30,7 @@ TEST(TokenBytes, AddUpToTheText) {
   EXPECT_EQ(bytes_of(CharTokenizer(kText), kText), std::ssize(kText));
 }
 
-// These put a space in front of a text, which is a byte that their models predict.
+// These add a space in front of a text. It is a byte that their models predict.
 TEST(TokenBytes, ASpaceInFrontCounts) {
   for (const char* name : {"llama2", "spm_bpe"}) {
     auto path = test::tokenizer_golden_path(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that must be refused, each with a message that names the file and the fault.
+// Files that must be refused, each with a message that names the file and the problem.
 #include "tokenizer/tokenizer_file.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of tools/make_tokenizer_goldens.py, which says what is in them.
+// Reads the files of tools/make_tokenizer_goldens.py, which documents their contents.
 #pragma once
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ inline nlohmann::json tokenizer_golden(const std::string& name) {
   return nlohmann::json::parse(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
-// As the script hashes ids.
+// Hashes ids like the script does.
 inline std::string hash_ids(const std::vector<int32_t>& ids) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const int32_t id : ids) hash = (hash ^ static_cast<uint64_t>(id)) * 0x100000001b3;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sentence embeddings of all-MiniLM-L6-v2 as transformers has them (tools/make_embedding_golden.py): hidden states of
-// an unpadded batch, their mean over each text, scaled to length 1. Needs GRADMILL_MINILM, the model's folder.
+// Compares sentence embeddings of all-MiniLM-L6-v2 with transformers (tools/make_embedding_golden.py): the hidden
+// states of an unpadded batch, averaged over each text and scaled to length 1. Needs GRADMILL_MINILM, the model's
+// folder.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +39,7 @@ class Encoder {
     tables_ = model_.make_position_tables(ctx_, model_.spec().max_positions);
   }
 
-  // One vector a text, whatever else is in the batch.
+  // One vector per text, independent of the rest of the batch.
   std::vector<Vector> embed(const std::vector<Ids>& texts) {
     const ArenaScope scope(ctx_.persistent);
     std::vector<int32_t> tokens, positions, offsets = {0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole runs on a GPU: nanoGPT's recipe, bf16 beside fp32 over seeds, ten thousand steps without a byte of growth.
+// Whole runs on a GPU: nanoGPT's recipe, bf16 compared with fp32 over several seeds, ten thousand steps with constant
+// memory.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -87,7 +88,7 @@ TEST_P(GpuRuns, Bf16LearnsAsFp32Does) {
 TEST_P(GpuRuns, TenThousandStepsWithoutGrowth) {
   RunConfig config;
   config.model.layers = 2;
-  config.training.micro_batch_size = 5;  // graphs for whole and for short micro-batches
+  config.training.micro_batch_size = 5;  // graphs for full and for short micro-batches
   config.machine.device = "cuda";
   const std::vector<int32_t> tokens = CharData(config).tokens().train;
   const Transformer model(model_spec(config, 256));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanoGPT's CPU recipe, whole: about a minute.
+// The whole nanoGPT recipe for CPUs: about a minute.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Twenty random stops over two epochs, with 0, 1 and 7 loader threads: the losses that follow are bit-identical.
+// Twenty random stops over two epochs, with 0, 1 and 7 loader threads: the following losses are bit-identical.
 #include <random>
 
 #include "train/trainer_fixture.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MiniLM fine-tuned on RTE: losses of 50 steps as transformers has them (tools/compare_rte.py golden), dropout 0.
+// MiniLM fine-tuned on RTE: the losses of 50 steps compared with transformers (tools/compare_rte.py golden), dropout 0.
 // Needs GRADMILL_MINILM, the folder of all-MiniLM-L6-v2, and GRADMILL_DATA with GLUE's rte/train.tsv and dev.tsv.
 #include <gtest/gtest.h>
 

@@ -27,7 +27,7 @@ TEST(RunFeatures, AMatrixOfAllScoresIsNoFlashAttention) {
   EXPECT_TRUE(feature(config, "flash attention").active);
   config.attention.backend = "math";
   EXPECT_FALSE(feature(config, "flash attention").active);
-  // The setting is a GPU's: the CPU has tiles only.
+  // The setting applies to GPUs: the CPU has only one implementation.
   config.machine.device = "cpu";
   EXPECT_TRUE(feature(config, "flash attention").active);
 }
@@ -52,7 +52,7 @@ TEST(RunFeatures, AnOldGpuSaysThatItHasFp16) {
   EXPECT_EQ(feature(config, "precision").detail_or_reason, "fp16");
 }
 
-// Who asked for the CPU knows why; who asked for whatever is here is told.
+// A user who asked for the CPU needs no reason; one who asked for any device is told why it is the CPU.
 TEST(RunFeatures, SaysWhyTheCpuIsUsed) {
   if (!cuda::present_devices().empty()) GTEST_SKIP() << "there is a GPU here";
   const std::string chosen = feature(on("auto"), "device").detail_or_reason;

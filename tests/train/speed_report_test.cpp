@@ -55,7 +55,7 @@ TEST(SpeedReport, SaysWhatToChange) {
         "compile.mode=off: reduce-overhead", "attention.backend=math", "training.micro_batch_size"}) {
     EXPECT_TRUE(mention(lines, part)) << part;
   }
-  // A good run that waits a little is told that alone.
+  // In a good run that waits a little, only the wait is reported.
   StepWork good = kStep;
   good.stall_seconds = 0.002;
   EXPECT_EQ(report(good).lines(config).size(), 2u);

@@ -42,7 +42,7 @@ TEST(StopSignal, NoComputingThreadTakesOne) {
   std::thread([] { EXPECT_TRUE(blocks_stop_signals()); }).join();
 }
 
-// oneDNN's kernel for this product points the stack register into its heap buffer: a signal taken there would write its
+// oneDNN's kernel for this GEMM sets the stack register to its heap buffer: a signal handled there would write its
 // frame over the heap.
 TEST(StopSignal, MatrixProductsSurviveAStormOfSignals) {
   StopSignal::install();

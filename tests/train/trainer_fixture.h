@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small training runs for tests: a text that is learnt in a second, a recorder, a store, a stop at any step.
+// Small training runs for tests: a text that is learnt in a second, a recorder, a store, and a stop at any step.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ struct Recorder : MetricsSink {
   RunSummary summary;
 };
 
-// Runs in a folder of its own, on a text that a tiny model learns in a second.
+// Runs in a temporary folder, on a text that a tiny model learns in a second.
 class TrainerTest : public testing::Test {
  protected:
   TrainerTest() {

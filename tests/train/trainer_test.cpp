@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop: it learns, it reports, and it stops on nonsense.
+// The training loop: it learns, it reports, and it stops when training diverges.
 #include "run/load_run_data.h"
 #include "train/trainer_fixture.h"
 
@@ -32,7 +32,7 @@ TEST_F(TrainerTest, LearnsAndReports) {
   }
 }
 
-// Steps of 16 tokens, evaluations of a hundred times as many.
+// Steps of 16 tokens; evaluations are a hundred times larger.
 TEST_F(TrainerTest, EvaluationsAreNoPartOfSteps) {
   config_.training.batch_size = 1;
   config_.training.steps = 20;
@@ -59,7 +59,7 @@ TEST_F(TrainerTest, LoaderThreadsDoNotChangeTheRun) {
   }
 }
 
-// The heart of resuming: any stop, any number of loader threads, with averages and dropout, over two epochs.
+// The main test of resuming: any stop, any number of loader threads, with averages and dropout, over two epochs.
 TEST_F(TrainerTest, ResumedRunsEqualUninterruptedOnesBitForBit) {
   config_.optimizer.ema_decay = 0.9;
   config_.training.steps = 0;
@@ -85,7 +85,7 @@ TEST_F(TrainerTest, ResumedRunsEqualUninterruptedOnesBitForBit) {
   }
 }
 
-// transformers knows no GPT-2 without biases: the files have zeros for them, which make the same model.
+// transformers has no GPT-2 without biases, so the files contain zeros for them, which make the same model.
 TEST_F(TrainerTest, ModelsWithoutBiasesAreFilesWithZeros) {
   config_.model.bias = false;
   config_.training.steps = 12;
@@ -134,7 +134,7 @@ TEST_F(TrainerTest, RollsBackWithALowerRateThenGivesUp) {
 }
 
 TEST_F(TrainerTest, ASpikeIsSkipped) {
-  config_.optimizer.lr = config_.optimizer.min_lr = 0;  // losses then only scatter around their mean
+  config_.optimizer.lr = config_.optimizer.min_lr = 0;  // losses then only vary around their mean
   config_.training.spike_factor = 1.002;
   config_.training.nan_patience = 1000;
   const Run result = run("spikes");
@@ -216,7 +216,7 @@ TEST(Sampler, FollowsTheLogits) {
   for (int64_t i = 0; i < 200; ++i) EXPECT_EQ(sample_token(logits, {.temperature = 1, .top_k = 1, .seed = 3}, i), 1);
 }
 
-// Steps judge it, and know what to advise; the rehearsal behind the first one does not look at values.
+// The steps detect it and give advice; the rehearsal after the first step does not check values.
 TEST_F(TrainerTest, DivergesInItsFirstStep) {
   config_.machine.dtype = "fp16";
   config_.optimizer.lr = 10;
@@ -256,7 +256,7 @@ TEST_F(TrainerTest, ACheckpointIsWrittenOnce) {
   const Run whole = run("once");
   EXPECT_EQ(whole.recorder.checkpoints, (std::vector<int64_t>{20, 40, 60}));
   EXPECT_EQ(CheckpointStore(folder_.path() / "once").steps(), (std::vector<int64_t>{20, 40, 60}));
-  // What the last evaluation found is in the last checkpoint.
+  // The result of the last evaluation is in the last checkpoint.
   const TrainState state = state_from_json(CheckpointStore(folder_.path() / "once").newest()->state_json());
   EXPECT_EQ(state.best_step, 60);
 }

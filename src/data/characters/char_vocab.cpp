@@ -10,7 +10,7 @@
 namespace gradmill {
 namespace {
 
-// visit(code point, byte offset) for every character.
+// Calls visit(code point, byte offset) for every character.
 template <class Visit>
 void for_each_character(std::string_view utf8, Visit&& visit) {
   for (size_t at = 0; at < utf8.size();) {

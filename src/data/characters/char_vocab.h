@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CharVocab: a number for every character (Unicode code point) of a text, in code point order.
+// CharVocab: numbers the characters (Unicode code points) of a text in code point order.
 #pragma once
 
 #include <array>
@@ -13,18 +13,18 @@ namespace gradmill {
 
 class CharVocab {
  public:
-  // The same vocabulary for any text with the same set of characters. Throws a data_error if the text is empty or not
+  // Texts with the same set of characters give the same vocabulary. Throws a data_error if the text is empty or not
   // UTF-8.
   static CharVocab from_text(std::string_view utf8);
 
   int64_t size() const { return static_cast<int64_t>(code_points_.size()); }
   bool knows(char32_t code_point) const { return find(code_point) >= 0; }
-  // Every character once, in order of its number: from_text(characters()) is this vocabulary again.
+  // All characters in the order of their numbers. from_text(characters()) gives this vocabulary again.
   std::string characters() const;
 
   // Throws a data_error for a character outside the vocabulary and for bytes that are not UTF-8.
   std::vector<int32_t> encode(std::string_view utf8) const;
-  // Each id in [0, size()).
+  // Each id must be in [0, size()).
   std::string decode(std::span<const int32_t> ids) const;
 
  private:

@@ -25,7 +25,7 @@ constexpr std::string_view kShakespeareUrl =
     "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt";
 constexpr std::string_view kShakespeareHash = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed";
 
-// The first `max_chars` characters, without a byte order mark. Bytes behind them are not looked at.
+// The first `max_chars` characters, without a byte order mark. Bytes after them are not checked.
 std::string checked_text(std::string bytes, const std::string& origin, int64_t max_chars) {
   const size_t begin = bytes.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   size_t end = begin;
@@ -50,7 +50,7 @@ std::optional<fs::path> folder_from_env(const char* name) {
   return fs::path(value);
 }
 
-// A file that is there but may not be looked at is for read_bytes to complain about.
+// If a file exists but cannot be accessed, read_bytes reports it.
 bool is_missing(const fs::path& path) {
   std::error_code ignored;
   return fs::status(path, ignored).type() == fs::file_type::not_found;
@@ -75,7 +75,7 @@ Corpus load_shakespeare(const CorpusOptions& options) {
     if (is_missing(*path)) continue;
     std::string bytes = read_bytes(*path, kWholeFile);
     if (is_shakespeare(bytes)) return corpus(*path, std::move(bytes));
-    if (options.download && path == cached) break;  // a broken copy in the cache is ours to replace
+    if (options.download && path == cached) break;  // a broken copy in the cache is replaced
     throw data_error(
         fmt::format("'{}' is not the Shakespeare text: its SHA-256 is not {}", path->string(), kShakespeareHash),
         "remove it and pass --download, or give the path of another text");
@@ -95,7 +95,7 @@ Corpus load_path(const CorpusOptions& options) {
     throw data_error(fmt::format("there is no data set or file '{}'", options.dataset),
                      "use self, shakespeare or the path of a UTF-8 text file");
   }
-  // No character has more than four bytes, so a short piece of a huge file is cheap.
+  // A character has at most four bytes, so that a short part of a huge file is read quickly.
   constexpr int64_t kMark = static_cast<int64_t>(kByteOrderMark.size());
   const bool all = options.max_chars == 0 || options.max_chars > (kWholeFile - kMark) / 4;
   std::string bytes = read_bytes(path, all ? kWholeFile : options.max_chars * 4 + kMark);
@@ -104,7 +104,7 @@ Corpus load_path(const CorpusOptions& options) {
 
 }  // namespace
 
-// As the XDG base directory specification says: a relative $XDG_CACHE_HOME does not count.
+// According to the XDG base directory specification, a relative $XDG_CACHE_HOME is ignored.
 std::optional<fs::path> user_cache() {
   if (const auto cache = folder_from_env("XDG_CACHE_HOME"); cache && cache->is_absolute()) return *cache / "gradmill";
   if (const auto home = folder_from_env("HOME")) return *home / ".cache" / "gradmill";

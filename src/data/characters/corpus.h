@@ -10,12 +10,12 @@
 namespace gradmill {
 
 struct CorpusOptions {
-  // "self": this repository's sources and documents, built in.
-  // "shakespeare": $GRADMILL_DATA/shakespeare/input.txt, then the user's cache.
+  // "self": this repository's sources and documents, built into the binary.
+  // "shakespeare": $GRADMILL_DATA/shakespeare/input.txt, otherwise from the user's cache.
   // Anything else is a path; "./self" is a file in the current folder.
   std::string dataset = "self";
-  int64_t max_chars = 0;  // from the start; 0 = all
-  bool download = false;  // a named data set that is not here may be fetched into the user's cache
+  int64_t max_chars = 0;  // number of characters to use from the start; 0: all
+  bool download = false;  // download a named data set into the user's cache if it is missing
 };
 
 struct Corpus {
@@ -24,12 +24,12 @@ struct Corpus {
   std::string text;    // valid UTF-8, not empty, without a byte order mark
 };
 
-// Throws a usage_error for bad options, a data_error for a text that is missing, cannot be read, or is not what it
-// should be. Uses the network only with `download`, and only when the text is not here.
+// Throws a usage_error for invalid options, and a data_error for a text that is missing, unreadable or not the expected
+// one. Uses the network only with `download`, and only if the text is missing.
 Corpus load_corpus(const CorpusOptions& options);
 
-// The user's cache folder for what can be had again: $XDG_CACHE_HOME/gradmill, else ~/.cache/gradmill; nothing where
-// there is no home. It need not exist.
+// The user's cache folder: $XDG_CACHE_HOME/gradmill, otherwise ~/.cache/gradmill, or nothing if there is no home
+// folder. It may not exist yet.
 std::optional<std::filesystem::path> user_cache();
 
 }  // namespace gradmill

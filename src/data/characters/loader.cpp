@@ -67,7 +67,7 @@ int64_t window_begin(uint64_t seed, int64_t step, int64_t index, int64_t num_tok
   const RandomBlock words =
       philox(seed, {static_cast<uint32_t>(index), 0, static_cast<uint32_t>(step), RngSite::kShuffle});
   const uint64_t word = uint64_t{words[1]} << 32 | words[0];
-  // The remainder of 64 bits favours some starts by at most num_tokens / 2^64.
+  // The remainder of 64 bits favours some start positions by at most num_tokens / 2^64.
   return static_cast<int64_t>(word % static_cast<uint64_t>(num_tokens - context));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TrainLoader: random windows of a token stream, one StepBatch a step.
+// TrainLoader: random windows of a token stream, one StepBatch per step.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct LoaderOptions {
   CrewNote note = {};               // of failing threads
 };
 
-// Where sequence `index` of a step begins: a pure function of its arguments, uniform over [0, num_tokens - context).
+// Start of sequence `index` of a step: a pure function of the arguments, uniform over [0, num_tokens - context).
 int64_t window_begin(uint64_t seed, int64_t step, int64_t index, int64_t num_tokens, int64_t context);
 
 // Batches depend on the tokens, the seed and the step alone: not on the threads, ranks, the start, or the cut into
@@ -29,7 +29,7 @@ int64_t window_begin(uint64_t seed, int64_t step, int64_t index, int64_t num_tok
 // micro-batches; the step's num_targets are those of all ranks.
 class TrainLoader {
  public:
-  // `tokens` must outlive the loader. Throws a usage_error for a size out of range, a data_error for fewer than
+  // `tokens` must outlive the loader. Throws a usage_error for a size out of range, and a data_error for fewer than
   // context + 1 tokens.
   TrainLoader(std::span<const int32_t> tokens, const LoaderOptions& options, int64_t first_step = 0);
 

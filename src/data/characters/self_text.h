@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The repository's own sources and documents, packed into the binary when it is built (cmake/pack_self.cmake).
+// The repository's own sources and documents, packed into the binary at build time (cmake/pack_self.cmake).
 #pragma once
 
 #include <string_view>
 
 namespace gradmill {
 
-// Files in order of their paths, each behind a line "==> path <==".
+// Files in the order of their paths, each after a line "==> path <==".
 std::string_view self_text();
 
 }  // namespace gradmill

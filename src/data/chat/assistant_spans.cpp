@@ -9,7 +9,7 @@ namespace {
 
 using jinja::Value;
 
-// Each turn costs two renderings of what comes before it.
+// Each turn is rendered twice together with everything before it.
 constexpr size_t kMaxTurns = 256;
 constexpr size_t kMaxRenderedBytes = size_t{256} << 20;
 
@@ -19,7 +19,7 @@ bool is_assistant(const Value& message) {
 }
 
 Error refusal(const ChatTemplate& chat, std::string_view what) {
-  return data_error(fmt::format("{}: the assistant's part cannot be told: {}", chat.name(), what),
+  return data_error(fmt::format("{}: cannot tell which part is the assistant's: {}", chat.name(), what),
                     "put {% generation %} and {% endgeneration %} around it in the template, or learn all tokens");
 }
 
@@ -44,7 +44,7 @@ class GrowingConversation {
   size_t num_bytes_ = 0;
 };
 
-// The end of a turn is learned, line ends behind it are not: nobody generates them.
+// The end token of a turn is learned, but not the line ends after it, since the model never generates them.
 size_t turn_end(std::string_view text, ByteSpan span, std::string_view eos_token) {
   const std::string_view turn = text.substr(span.begin, span.end - span.begin);
   const std::string_view trimmed = jinja::strip(turn, jinja::Side::right);
@@ -60,14 +60,14 @@ std::vector<ByteSpan> spans_by_turns(const ChatTemplate& chat, const ChatInput& 
     if (!is_assistant(messages[i])) continue;
     if (spans.size() == kMaxTurns) throw refusal(chat, fmt::format("more than {} turns", kMaxTurns));
     const std::string before = growing.render(i, true);
-    const std::string behind = growing.render(i + 1, false);
-    if (!behind.starts_with(before)) {
+    const std::string after = growing.render(i + 1, false);
+    if (!after.starts_with(before)) {
       throw refusal(chat, fmt::format("message {} does not continue the prompt for it", i + 1));
     }
-    if (!text.starts_with(behind)) {
+    if (!text.starts_with(after)) {
       throw refusal(chat, fmt::format("message {} reads differently once others follow it", i + 1));
     }
-    const ByteSpan span{before.size(), behind.size()};
+    const ByteSpan span{before.size(), after.size()};
     spans.push_back({span.begin, turn_end(text, span, eos_token)});
   }
   return spans;

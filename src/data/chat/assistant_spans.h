@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which part of a rendered conversation the assistant wrote.
+// Finds the parts of a rendered conversation that the assistant wrote.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ struct AssistantText {
   std::vector<ByteSpan> spans;
 };
 
-// From the template's {% generation %} blocks. A template without them is rendered up to each turn of the assistant,
-// with the prompt for it, and behind it: what comes in between is the assistant's, without white space behind
-// `eos_token`. Throws a data_error where those texts are not beginnings of the whole: the template treats earlier turns
-// differently from the last one, and only generation blocks can tell.
+// Uses the template's {% generation %} blocks. If it has none, the conversation is rendered before each assistant turn
+// (with the generation prompt) and after it; the text in between belongs to the assistant, except white space after
+// `eos_token`. Throws a data_error if these texts are not prefixes of the whole conversation: then the template renders
+// earlier turns differently from the last one, and only generation blocks can mark the parts.
 AssistantText assistant_text(const ChatTemplate& chat, const ChatInput& input, std::string_view eos_token);
 
 }  // namespace gradmill

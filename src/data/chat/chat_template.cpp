@@ -12,7 +12,7 @@ namespace {
 
 using jinja::Value;
 
-// Messages hold an assistant's reasoning under one of three names; templates read one or the other.
+// Messages store an assistant's reasoning under one of three names, and templates read only one of them.
 Value with_reasoning(const Value& message, const jinja::Limits& limits) {
   constexpr std::array<std::string_view, 3> kNames = {"reasoning_content", "thinking", "reasoning"};
   const Value* reasoning = nullptr;

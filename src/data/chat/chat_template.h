@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChatTemplate: a conversation to text, as the template that comes with a model says. Templates are written in Jinja;
-// docs of Hugging Face's `apply_chat_template` say which of it they use, and results here are the same.
+// ChatTemplate: renders a conversation with the template that comes with a model. Templates are written in the subset
+// of Jinja that Hugging Face documents for `apply_chat_template`; the results are the same.
 #pragma once
 
 #include <ctime>
@@ -20,26 +20,27 @@ using ByteSpan = jinja::Span;
 struct ChatInput {
   jinja::Value messages;   // a list of dicts
   jinja::Value tools;      // a list of dicts, or None
-  jinja::Value documents;  // the same
+  jinja::Value documents;  // also a list of dicts, or None
   bool add_generation_prompt = false;
-  std::vector<std::pair<std::string, jinja::Value>> variables = {};  // others, such as bos_token or enable_thinking
-  std::tm now = {};                                                  // what strftime_now shows
+  std::vector<std::pair<std::string, jinja::Value>> variables = {};  // further variables, such as bos_token or
+                                                                     // enable_thinking
+  std::tm now = {};                                                  // the time that strftime_now shows
 };
 
 struct Rendered {
   std::string text;
-  // What {% generation %} blocks made, in order: the part that an assistant wrote.
+  // The output of {% generation %} blocks, in order: the parts that the assistant wrote.
   std::vector<ByteSpan> assistant;
 };
 
-// Immutable and cheap to copy: threads may share one.
+// Immutable and cheap to copy; threads may share one.
 class ChatTemplate {
  public:
-  // `name` is the file, for messages. Throws a data_error that says the line and what is wrong.
+  // `name` is the file name for messages. Throws a data_error that names the line and the problem.
   static ChatTemplate parse(std::string source, std::string name, const jinja::Limits& limits = {});
 
-  // Bounded in time and memory whatever the template does. Throws a data_error that says the line: for what the
-  // template cannot do with the input, for what it refuses with raise_exception, and for a limit.
+  // Time and memory are limited, whatever the template does. Throws a data_error that names the line if the template
+  // cannot process the input, calls raise_exception, or exceeds a limit.
   Rendered render(const ChatInput& input) const;
 
   bool has_generation_blocks() const { return parsed_->has_generation; }
@@ -48,12 +49,12 @@ class ChatTemplate {
  private:
   ChatTemplate() = default;
 
-  std::shared_ptr<const jinja::Template> parsed_;  // shared by copies
+  std::shared_ptr<const jinja::Template> parsed_;  // shared by all copies
   std::string name_;
   jinja::Limits limits_;
 };
 
-// The local time now.
+// The current local time.
 std::tm local_time();
 
 }  // namespace gradmill

@@ -16,7 +16,7 @@ constexpr int64_t kMaxFileBytes = int64_t{64} << 20;
 
 std::string read_file(const fs::path& path) { return read_whole(path, kMaxFileBytes, "it is not such a file"); }
 
-// None where there is no such file.
+// Returns None if the file does not exist.
 Value read_object(const fs::path& path) {
   if (!fs::exists(path)) return {};
   Value value;
@@ -29,7 +29,7 @@ Value read_object(const fs::path& path) {
   return value;
 }
 
-// A token as files write it: a text, or an object with the text in it.
+// A token in a file is a text, or an object that contains the text.
 const Value* token_text(const Value& value) {
   const Value* text = value.is_dict() ? value.dict().find("content") : &value;
   return text != nullptr && text->is_text() ? text : nullptr;

@@ -13,18 +13,18 @@
 namespace gradmill {
 
 struct ChatFormat {
-  std::optional<ChatTemplate> chat;      // nothing where the folder has no template
-  std::optional<ChatTemplate> tool_use;  // for conversations with tools, where the folder has one of its own
-  std::vector<std::pair<std::string, jinja::Value>> special_tokens;  // bos_token and its like, as templates see them
-  std::string eos_token;                                             // empty where the folder names none
+  std::optional<ChatTemplate> chat;      // empty if the folder has no template
+  std::optional<ChatTemplate> tool_use;  // a separate template for conversations with tools, if the folder has one
+  std::vector<std::pair<std::string, jinja::Value>> special_tokens;  // variables for templates, such as bos_token
+  std::string eos_token;                                             // empty if the folder defines none
 
-  // Throws a data_error where there is no template.
+  // Throws a data_error if there is no template.
   const ChatTemplate& template_for(bool with_tools) const;
 };
 
-// chat_template.jinja, or else `chat_template` in tokenizer_config.json: a text, or a list of {name, template}. The
-// tokens come from tokenizer_config.json, or else special_tokens_map.json. A folder may have none of these files.
-// Throws a data_error that names the file and what in it cannot be used.
+// Reads chat_template.jinja or, if it is missing, `chat_template` in tokenizer_config.json: a text, or a list of {name,
+// template}. Special tokens come from tokenizer_config.json, otherwise from special_tokens_map.json. A folder may lack
+// all of these files. Throws a data_error that names the file and the problem.
 ChatFormat load_chat_template(const std::filesystem::path& folder);
 
 }  // namespace gradmill

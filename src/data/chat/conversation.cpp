@@ -43,7 +43,7 @@ std::string_view sharegpt_role(std::string_view from) {
   for (const Alias& alias : kAliases) {
     if (alias.from == from) return alias.role;
   }
-  throw malformed("conversations", fmt::format("has a speaker {}, who is not known", shown_name(from)));
+  throw malformed("conversations", fmt::format("has the unknown speaker {}", shown_name(from)));
 }
 
 Value sharegpt_message(const Value& turn) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fields of a record say, in whichever of the usual shapes.
+// Interprets the fields of a record in any of the common formats.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace gradmill {
 
-// A record that cannot be used, and why.
+// Thrown for a record that cannot be used; says why.
 class BadExample : public std::runtime_error {
  public:
   BadExample(BadRecord kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
@@ -24,15 +24,16 @@ class BadExample : public std::runtime_error {
   BadRecord kind_;
 };
 
-// All of these throw BadExample.
+// All of these functions throw BadExample.
 
-// The shape that the fields tell.
+// Detects the format from the names of the fields.
 ExampleShape detect_shape(const Record& record);
 
-// A field; None where there is none. JSON in a text is read where `nested` says that lists and objects are meant.
+// Returns a field, or None if it is missing. With Nested::yes, a text is parsed as JSON, because lists and objects are
+// expected.
 enum class Nested { no, yes };
 jinja::Value field_value(const Record& record, std::string_view name, Nested nested);
-// A text that must be there.
+// Returns a required text.
 std::string text_field(const Record& record, std::string_view name);
 
 struct Conversation {
@@ -44,16 +45,16 @@ struct Conversation {
 
 Conversation read_messages(const Record& record);
 Conversation read_sharegpt(const Record& record);
-// Checks that it is a list of objects with a role each.
+// Checks that it is a list of objects, each with a role.
 jinja::Value checked_messages(jinja::Value messages, std::string_view field);
-// tools, documents and chat_template_kwargs.
+// Reads tools, documents and chat_template_kwargs.
 void read_extras(const Record& record, Conversation& conversation);
 
 struct PromptCompletion {
   std::string prompt;
   std::string completion;
 };
-// In the words of the Alpaca project.
+// Uses the wording of the Alpaca project.
 PromptCompletion read_alpaca(const Record& record);
 Conversation read_alpaca_chat(const Record& record);
 

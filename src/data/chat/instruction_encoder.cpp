@@ -16,7 +16,7 @@ InstructionExample all_learned(std::vector<TokenId> ids) {
   return {std::move(ids), std::move(learned)};
 }
 
-// Spans and tokens both come in order.
+// Both spans and tokens are in order.
 std::vector<uint8_t> learned_tokens(const std::vector<TokenSpan>& tokens, const std::vector<ByteSpan>& spans) {
   std::vector<uint8_t> learned(tokens.size(), 0);
   size_t span = 0;
@@ -28,7 +28,7 @@ std::vector<uint8_t> learned_tokens(const std::vector<TokenSpan>& tokens, const 
   return learned;
 }
 
-// The first token is never a target: nothing comes before it.
+// The first token is never a target, because no token comes before it.
 bool learns_nothing(const InstructionExample& example) {
   return example.learned.size() < 2 ||
          std::all_of(example.learned.begin() + 1, example.learned.end(), [](uint8_t flag) { return flag == 0; });
@@ -45,7 +45,7 @@ std::vector<int64_t> integers(const Record& record, std::string_view name) {
   return values;
 }
 
-// One for each id, 1 where there is no such field.
+// One number per id; all are 1 if the field is missing.
 std::vector<int64_t> flags(const Record& record, std::string_view name, size_t size) {
   if (record.find(name) == nullptr) return std::vector<int64_t>(size, 1);
   std::vector<int64_t> values = integers(record, name);
@@ -167,7 +167,7 @@ ChatInput InstructionEncoder::chat_input(const Conversation& conversation) const
   input.messages = conversation.messages;
   input.tools = conversation.tools;
   input.documents = conversation.documents;
-  // The first of a name counts: a record may say otherwise than the tokenizer.
+  // The first variable with a name wins, so a record can override the tokenizer.
   input.variables = conversation.variables;
   input.variables.insert(input.variables.end(), format_.special_tokens.begin(), format_.special_tokens.end());
   input.now = options_.now;

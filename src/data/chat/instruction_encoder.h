@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// InstructionEncoder: records of instruction data to ids, and which of them are learned. The rules are those of Hugging
-// Face's TRL, so that runs compare.
+// InstructionEncoder: converts records of instruction data to ids, and marks those to learn. It follows the rules of
+// Hugging Face's TRL, so that runs are comparable.
 #pragma once
 
 #include <memory>
@@ -19,25 +19,20 @@
 
 namespace gradmill {
 
-// - Texts and completions end with the end-of-text token, which is added where it is missing. The tokens that the
-//   tokenizer puts around a text are added unless they are there.
-// - Prompt and completion are tokenised as one text; the first tokens, as far as they are those of the prompt alone,
-// are
-//   not learned.
-// - Conversations are what the chat template makes of them and nothing else; tokens that overlap the assistant's part
-// are
-//   learned.
-// - Tokens of other origin are taken as they are, without those that the attention mask leaves out.
-// Constant: threads may share one.
+// - Texts and completions get an end-of-text token if they lack one, and the tokenizer's template tokens likewise.
+// - Prompt and completion are tokenised as one text. First tokens equal to those of the prompt alone are not learned.
+// - Conversations are rendered by the chat template. Tokens that overlap the assistant's parts are learned.
+// - Records with token ids are used unchanged, without the tokens that their attention mask excludes.
+// Immutable; threads may share one.
 class InstructionEncoder {
  public:
   // Throws a usage_error for a negative length.
   InstructionEncoder(std::shared_ptr<const Tokenizer> tokenizer, ChatFormat format, const InstructionOptions& options);
 
-  // Nothing for a record that is left out because nothing in it is learned, which `counts` shows. Throws BadExample, or
-  // a data_error, for one that cannot be used.
+  // Returns nothing for a record in which nothing is learned, and counts it in `counts`. Throws BadExample or a
+  // data_error for a record that cannot be used.
   std::optional<InstructionExample> encode(const Record& record, InstructionCounts& counts) const;
-  // What cannot be used is left out too: it goes to `bad` and by its policy throws.
+  // The same, but reports a record that cannot be used to `bad`, which may throw, and returns nothing for it.
   std::optional<InstructionExample> encode(const Record& record, InstructionCounts& counts, BadRecords& bad) const;
 
  private:
@@ -52,13 +47,13 @@ class InstructionEncoder {
 
   ChatInput chat_input(const Conversation& conversation) const;
   std::string with_eos(std::string text) const;
-  // With the tokens before, and if `whole` those behind, a text.
+  // Adds the template's tokens before a text and, if `whole`, those after it.
   std::vector<TokenId> with_template(std::vector<TokenId> ids, bool whole) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   ChatFormat format_;
   InstructionOptions options_;
-  std::vector<TokenId> before_, behind_;  // what the tokenizer puts around a text
+  std::vector<TokenId> before_, behind_;  // template tokens around a text
 };
 
 }  // namespace gradmill

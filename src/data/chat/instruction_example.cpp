@@ -37,7 +37,7 @@ std::string InstructionCounts::summary() const {
   if (num_truncated > 0)
     add(fmt::format("{} of {} examples were cut at the maximal length", num_truncated, num_examples));
   if (num_masked > 0) {
-    add(fmt::format("{} were left out, since nothing in them is learned (the first: {})", num_masked, first_masked));
+    add(fmt::format("{} were skipped, because nothing in them is learned (the first: {})", num_masked, first_masked));
   }
   if (num_split_prompts > 0) {
     add(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instruction data: what one example becomes, and how it is to be read.
+// Instruction data: one encoded example, and the options for reading.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace gradmill {
 
 struct InstructionExample {
   std::vector<TokenId> ids;
-  std::vector<uint8_t> learned;  // of each id: 0 where it is no target (the label -100)
+  std::vector<uint8_t> learned;  // per id: 0 if it is not a target (label -100)
 };
 
 enum class ExampleShape : uint8_t {
-  automatic,          // by the fields of each record, in the order of this list from its end
+  automatic,          // detected from the fields of each record, by trying this list from its end
   text,               // text
   alpaca,             // instruction, input (may be missing or empty), output
   prompt_completion,  // prompt, completion: texts, or lists of messages
@@ -34,21 +34,21 @@ ExampleShape parse_example_shape(std::string_view name);
 struct InstructionOptions {
   ExampleShape shape = ExampleShape::automatic;
   bool completion_only = true;  // prompts are not learned
-  bool assistant_only = true;   // of conversations only what the assistant says is learned; otherwise everything
-  bool alpaca_as_chat = false;  // through the chat template; otherwise in Alpaca's own words
-  int64_t max_length = 1024;    // tokens; longer examples lose their end; 0: any length
-  std::tm now = {};             // the date that templates with one show; a fixed one makes runs repeatable
+  bool assistant_only = true;   // in conversations only the assistant's parts are learned; false: everything
+  bool alpaca_as_chat = false;  // use the chat template instead of Alpaca's own wording
+  int64_t max_length = 1024;    // in tokens; longer examples are cut at the end; 0: no limit
+  std::tm now = {};             // the date shown by templates that use one; a fixed date makes runs repeatable
 };
 
 struct InstructionCounts {
   int64_t num_examples = 0;
   int64_t num_truncated = 0;
-  int64_t num_masked = 0;         // left out: nothing in them was to be learned
-  int64_t num_split_prompts = 0;  // the prompt's tokens are not the first ones of the whole
+  int64_t num_masked = 0;         // skipped because nothing in them would be learned
+  int64_t num_split_prompts = 0;  // the prompt's tokens are not the first tokens of the whole
   std::string first_masked, first_split;
 
   void merge(const InstructionCounts& later);
-  // One line with what the user should know; empty where all is well.
+  // One line of warnings for the user; empty if there are none.
   std::string summary() const;
 };
 

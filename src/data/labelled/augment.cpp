@@ -21,7 +21,7 @@ void check_rate(std::string_view name, double rate) {
 
 bool is_ascii_upper(char c) { return c >= 'A' && c <= 'Z'; }
 
-// Punctuation around a word is no part of it; bytes of other scripts are.
+// Punctuation around a word is not part of it; bytes of other scripts are.
 bool is_word_byte(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x80 || (byte >= '0' && byte <= '9') || is_ascii_upper(c) || (byte >= 'a' && byte <= 'z');
@@ -50,20 +50,20 @@ void swap_words(const std::vector<Word*>& words, double rate, RandomStream& rand
   }
 }
 
-// `open` are those of the list that may go.
+// `open` contains the words that may be deleted.
 void delete_words(std::vector<Word>& words, const std::vector<Word*>& open, double rate, RandomStream& random) {
   if (open.empty()) return;
   const std::string end = words.back().separator;
-  const Word stays = *open[random.below(open.size())];  // should all others go
+  const Word stays = *open[random.below(open.size())];  // kept if all others are deleted
   for (Word* word : open) {
     if (random.chance(rate)) word->text.clear();
   }
   std::erase_if(words, [](const Word& word) { return word.text.empty(); });
   if (words.empty()) words.push_back(stays);
-  words.back().separator = end;  // a blank in the middle is none at the end
+  words.back().separator = end;  // the separator at the end must stay the same
 }
 
-// 1: may change.
+// 1: the token may change.
 std::vector<uint8_t> open_tokens(const Sequence& sequence, std::vector<TokenId> kept) {
   for (size_t i = 0; i < sequence.ids.size(); ++i) {
     if (sequence.special[i]) kept.push_back(sequence.ids[i]);
@@ -107,7 +107,7 @@ Sequence Augmenter::sequence(const EncodedSet& set, int32_t example, int64_t epo
   const bool changed = first || second;
   Sequence sequence =
       changed ? set.sequence_of(first ? *first : texts.first, second ? *second : texts.second) : set.sequence(example);
-  // The words that are left may have no token; the example as it is has some.
+  // If the remaining words have no token, use the unchanged example, which has some.
   if (sequence.ids.empty()) sequence = set.sequence(example);
   change_tokens(sequence, example, epoch);
   return sequence;
@@ -142,7 +142,7 @@ std::optional<std::string> Augmenter::change_words(std::string_view text, int32_
 
 void Augmenter::change_tokens(Sequence& sequence, int32_t example, int64_t epoch) const {
   if (options_.span_mask == 0 && options_.token_dropout == 0) return;
-  // Positions of the original tokens that may change; a span ends where one may not.
+  // The positions of original tokens that may change. A span ends at the first token that may not.
   std::vector<uint8_t> open = open_tokens(sequence, options_.kept_ids);
   const auto num_open = static_cast<size_t>(std::ranges::count(open, 1));
   if (num_open == 0) return;
@@ -155,7 +155,8 @@ void Augmenter::change_tokens(Sequence& sequence, int32_t example, int64_t epoch
   if (options_.span_mask == 0) return;
   RandomStream random(seed_, RngSite::kSpanMask, epoch, example);
   size_t left = std::min(random.around(options_.span_mask * static_cast<double>(num_open)), num_open);
-  // Starts that hit masked tokens are tried again, but not for ever: near a rate of 1 few are free.
+  // A start that hits a masked token is tried again, but the number of tries is limited: near a rate of 1 few tokens
+  // are free.
   for (size_t tries = 20 * num_open; left > 0 && tries > 0; --tries) {
     size_t length = 1;
     while (length < kLongestSpan && random.chance(1 - 1 / options_.span_length)) ++length;

@@ -86,7 +86,7 @@ Columns choose_columns(std::span<const std::string> names, const ColumnChoice& c
   Columns columns{choice.first, choice.second, choice.label, choice.group};
   if (columns.label.empty()) {
     columns.label = find_label(names);
-    // A text or group column that has a label's name is what the user says it is.
+    // A column with the name of a label is used as text or group if the user says so.
     if (columns.label == choice.first || columns.label == choice.second || columns.label == choice.group) {
       columns.label.clear();
     }

@@ -12,7 +12,8 @@
 namespace gradmill {
 namespace {
 
-// Enough texts that taking the next ones costs nothing, few enough that the last ones do not keep one thread alone.
+// Large enough that taking the next batch of texts costs nothing, and small enough that all threads stay busy until the
+// end.
 constexpr size_t kTextsAtOnce = 64;
 
 struct EncodedTexts {
@@ -20,7 +21,7 @@ struct EncodedTexts {
   std::vector<size_t> lengths;
 };
 
-// Calls task(i) for i in [0, count). What the first i in order throws is thrown here.
+// Calls task(i) for i in [0, count) on several threads. Of the exceptions, throws that of the smallest i.
 template <class Task>
 void run_tasks(size_t count, int num_threads, Task&& task) {
   std::atomic<size_t> next = 0;
@@ -37,7 +38,7 @@ void run_tasks(size_t count, int num_threads, Task&& task) {
           failed = i;
           failure = std::current_exception();
         }
-        next = count;  // tasks before this one have been taken already
+        next = count;  // earlier tasks have already been taken
       }
     }
   };

@@ -15,33 +15,33 @@ namespace gradmill {
 
 struct EncodeSetOptions {
   Truncation truncation = {};
-  bool parse_special = true;  // as Hugging Face's: "[SEP]" in a text is the separator
-  int num_threads = 1;        // besides the calling one: num_threads - 1; 0 is 1
+  bool parse_special = true;  // as in Hugging Face's library: "[SEP]" in a text is the separator
+  int num_threads = 1;        // total number of threads, including the calling one; 0 means 1
 };
 
-// Constant: any thread may use it.
+// Immutable; any thread may use it.
 class EncodedSet {
  public:
-  // All of them must outlive it. Encodes everything; the result does not depend on the threads. Throws a usage_error
-  // for a max_length that leaves no room for text, a data_error that names file and line for a text that cannot be
-  // encoded and for an example without a single token.
+  // All arguments must outlive the set. Encodes everything; the result does not depend on the threads. Throws a
+  // usage_error if max_length leaves no space for text. Throws a data_error that names file and line if a text cannot
+  // be encoded or an example has no token.
   EncodedSet(const LabelledSet& set, const Tokenizer& tokenizer, const SequenceTemplate& form,
              const EncodeSetOptions& options);
 
   const LabelledSet& set() const { return set_; }
   int64_t size() const { return set_.size(); }
   const LabelledExample& example(int32_t index) const { return set_.examples[static_cast<size_t>(index)]; }
-  // Without the template, and not cut.
+  // Without the template and without truncation.
   std::span<const TokenId> first(int32_t index) const { return part(2 * static_cast<size_t>(index)); }
   std::span<const TokenId> second(int32_t index) const { return part(2 * static_cast<size_t>(index) + 1); }
 
-  // As a model reads it. length() is its number of tokens, full_length() the number if nothing were cut.
+  // The sequence that a model reads. length() is its number of tokens, full_length() the number before truncation.
   Sequence sequence(int32_t index) const;
   int64_t length(int32_t index) const;
   int64_t full_length(int32_t index) const;
   int64_t max_length() const { return options_.truncation.max_length; }  // 0: no limit
 
-  // The same for texts that are not the example's own, such as changed ones. `second` counts in pairs only.
+  // The same for other texts than the example's own, such as changed ones. `second` is used for pairs only.
   Sequence sequence_of(std::string_view first, std::string_view second) const;
 
   const SequenceTemplate& form() const { return form_; }
@@ -57,7 +57,7 @@ class EncodedSet {
   const SequenceTemplate& form_;
   EncodeSetOptions options_;
   std::vector<TokenId> ids_;
-  std::vector<size_t> begin_ = {0};  // of every first and second text in turn, and the end
+  std::vector<size_t> begin_ = {0};  // start of every first and second text in turn, and the end
 };
 
 }  // namespace gradmill

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kExampleStream = 0, kBatchStream = 1;
 
-// At least four mega-batches, so that lengths do not decide everything, as in Hugging Face's trainer.
+// Uses at least four mega-batches, so that lengths do not decide everything, like Hugging Face's trainer.
 int64_t mega_batch_size(int64_t count, int64_t batch_size) {
   constexpr int64_t kMostBatches = 50, kLeastMegaBatches = 4;
   return batch_size * std::clamp(count / (batch_size * kLeastMegaBatches), int64_t{1}, kMostBatches);

@@ -11,7 +11,7 @@
 namespace gradmill {
 namespace {
 
-// See split.cpp: another stream of shuffled().
+// A stream of shuffled() that differs from those in split.cpp.
 constexpr int64_t kGroupStream = (int64_t{1} << 30) - 2;
 constexpr int kRounds = 10;
 
@@ -20,10 +20,11 @@ struct ClassCount {
   double count;
 };
 
-// A group's examples by class; class 0 here stands for all of them, so that the size of sides counts too.
+// The examples of a group by class. Class 0 here stands for all classes together, so that the size of each side counts
+// too.
 struct Group {
   std::vector<ClassCount> counts;
-  double weight = 0;  // how much of the classes it has
+  double weight = 0;  // the fraction of the classes that it contains
   size_t side = 0;
 };
 
@@ -79,8 +80,8 @@ class Assignment {
     return empty;
   }
 
-  // How the squared distance from all shares changes, each class measured by its size and each side by its part, when
-  // the group comes (+1) or goes (-1).
+  // The change of the squared distance from all shares if the group is added (+1) or removed (-1). Each class is scaled
+  // by its size and each side by its share.
   double change(const Group& group, size_t side, double sign) const {
     double sum = 0;
     for (const auto& [id, count] : group.counts) {
@@ -118,7 +119,7 @@ class Assignment {
       const double gain = change(group, from, -1);
       put(group, from, -1);
       const size_t to = best_side(group, false);
-      // Rounding must not move groups back and forth.
+      // The margin keeps rounding errors from moving groups back and forth.
       const bool better = to != from && gain + change(group, to, 1) < -1e-12;
       put(group, better ? to : from, 1);
       moved = moved || better;

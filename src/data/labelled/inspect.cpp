@@ -18,7 +18,7 @@ std::string label_of(const LabelledSet& set, const LabelledExample& example) {
   return set.regression ? fmt::format("{:g}", example.target) : set.labels.name(example.label);
 }
 
-// One line of at most so many bytes, cut between characters.
+// At most `most` bytes in one line, cut between characters.
 std::string shortened(std::string text, size_t most) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t' || c == '\r'; }, ' ');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LabelMap: the classes of a task by name and number. And what each of them weighs in the loss.
+// LabelMap: the classes of a task by name and number. Also the weights of classes in the loss.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace gradmill {
 
-// An example whose class is not known.
+// The class of an example that is not labelled.
 inline constexpr int32_t kUnlabelled = -1;
-// More classes than anyone trains for: a column of texts was taken for the label.
+// The largest number of classes. With more, a text column was probably taken for the label.
 inline constexpr int64_t kMaxClasses = 1 << 16;
 
 class LabelMap {
  public:
   LabelMap() = default;
-  // A name's id is its position. Throws a usage_error for an empty name, one that occurs twice, or too many.
+  // The id of a name is its position. Throws a usage_error for an empty name, a duplicate name, or too many names.
   explicit LabelMap(std::vector<std::string> names);
-  // `label2id` of a model's config.json. Throws a usage_error also where the ids are not 0 to n - 1, each once.
+  // Reads `label2id` of a model's config.json. Also throws a usage_error unless the ids are 0 to n - 1.
   static LabelMap from_ids(std::span<const std::pair<std::string, int64_t>> label2id);
 
   int64_t size() const { return static_cast<int64_t>(names_.size()); }
@@ -31,7 +31,7 @@ class LabelMap {
   std::span<const std::string> names() const { return names_; }
   std::optional<int32_t> find(std::string_view name) const;
 
-  // As config.json has them: {"0": "no", "1": "yes"} and {"no": 0, "yes": 1}.
+  // Formats for config.json: {"0": "no", "1": "yes"} and {"no": 0, "yes": 1}.
   std::string id2label_json() const;
   std::string label2id_json() const;
 
@@ -42,11 +42,11 @@ class LabelMap {
   std::map<std::string, int32_t, std::less<>> ids_;
 };
 
-// Weights that give every class the same share of the loss: examples / (classes that occur * examples of the class), as
-// scikit-learn's "balanced". A class without examples gets 0. Unlabelled examples do not count.
+// Weights that give every class the same share of the loss, like scikit-learn's "balanced": examples / (number of
+// classes that occur * examples of the class). A class without examples gets 0. Unlabelled examples are ignored.
 std::vector<float> balanced_weights(std::span<const int32_t> classes, int64_t num_classes);
-// One for each class, in order of ids. Throws a usage_error for a name that is unknown or missing, and for a weight
-// that is negative or not finite.
+// Returns one weight per class, in the order of ids. Throws a usage_error for an unknown or missing name, and for a
+// weight that is negative or not finite.
 std::vector<float> named_weights(const LabelMap& labels, std::span<const std::pair<std::string, double>> weights);
 
 }  // namespace gradmill

@@ -21,7 +21,7 @@ void check_range(std::string_view what, int64_t value, int64_t least, int64_t mo
   throw usage_error(fmt::format("the {} is {}", what, value), fmt::format("give a number from {} to {}", least, most));
 }
 
-// With the defaults filled in.
+// Fills in the defaults and checks the options.
 LabelledBatchOptions checked(LabelledBatchOptions options, int64_t longest) {
   check_range("batch size", options.batch_size, 1, kMost);
   check_range("number of ranks", options.num_ranks, 1, options.batch_size);
@@ -75,7 +75,7 @@ int64_t LabelledBatches::steps_per_epoch() const {
 }
 
 LabelledBatches::Order LabelledBatches::order_of(int64_t epoch) const {
-  // Threads wait for the one that makes an order, since they would only make the same.
+  // Other threads wait for the one that makes an order, because they would only make the same one.
   const std::lock_guard lock(mutex_);
   for (const auto& [known, order] : orders_) {
     if (known == epoch) return order;

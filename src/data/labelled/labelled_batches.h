@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LabelledBatches: the examples of a set, or of one side of a split, epoch after epoch, one LabelledStep a step.
+// LabelledBatches: the examples of a set, or of one side of a split, epoch after epoch, one LabelledStep per step.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,14 @@ struct LabelledBatchOptions {
   int64_t rank = 0, num_ranks = 1;  // each batch is cut into parts whose sizes differ by at most one
 };
 
-// An epoch has ceil(examples / batch_size) steps, the last with what is left, and every example once. A step depends on
-// the set, the options and its number alone: not on threads or on where a run began.
+// An epoch has ceil(examples / batch_size) steps and contains every example once; the last step has the remaining
+// examples. A step depends only on the set, the options and its number, not on threads or on where a run began.
 class LabelledBatches {
  public:
-  // `set` must outlive it. `examples` are numbers of the set, in the order of ExampleOrder::sequential. Class weights:
-  // one for each class, or none for 1 everywhere. Throws a usage_error for a setting out of range, for class weights in
-  // a regression, and for augmentation without training; a data_error where there is no example.
+  // `set` must outlive this object. `examples` are indices into the set, in the order for ExampleOrder::sequential.
+  // Class weights: one per class, or none, which means 1 everywhere. Throws a usage_error for a setting out of range,
+  // for class weights in a regression, and for augmentation without training; throws a data_error if there are no
+  // examples.
   LabelledBatches(const EncodedSet& set, std::vector<int32_t> examples, const LabelledBatchOptions& options,
                   std::vector<float> class_weights = {}, std::optional<Augmenter> augmenter = {});
 
@@ -40,7 +41,7 @@ class LabelledBatches {
   int64_t steps_per_epoch() const;
   LabelledCapacity capacity() const { return capacity_; }
 
-  // Any thread may call it, with any step from 0 on.
+  // May be called from any thread, with any step from 0 on.
   LabelledStep step(int64_t step) const;
 
  private:
@@ -61,7 +62,7 @@ class LabelledBatches {
   std::vector<float> class_weights_;
   std::optional<Augmenter> augmenter_;
 
-  // Of the two epochs that were used last: threads ahead may be in the next one.
+  // The orders of the two epochs used last, because threads that work ahead may already be in the next one.
   mutable std::mutex mutex_;
   mutable std::vector<std::pair<int64_t, Order>> orders_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers for one use, one example and one epoch.
+// Random numbers for one purpose, one example and one epoch.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace gradmill {
 
 class RandomStream {
  public:
-  // `site` says what the numbers are for: see core/rng.h.
+  // `site` is the purpose: see core/rng.h.
   RandomStream(uint64_t seed, uint32_t site, int64_t epoch, int64_t example)
       : seed_(seed), counter_{0, static_cast<uint32_t>(example), static_cast<uint32_t>(epoch), site} {}
 
@@ -25,9 +25,9 @@ class RandomStream {
   // In [0, 1).
   double uniform() { return bits() * 0x1p-32; }
   bool chance(double probability) { return uniform() < probability; }
-  // In [0, count), which is in [1, 2^32).
+  // In [0, count), where count is in [1, 2^32).
   size_t below(size_t count) { return static_cast<size_t>(uint64_t{bits()} * count >> 32); }
-  // A whole number whose expectation is `mean`: one of the two beside it.
+  // A whole number with the expectation `mean`: one of its two neighbours.
   size_t around(double mean) { return static_cast<size_t>(mean + uniform()); }
 
  private:

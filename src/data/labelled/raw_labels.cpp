@@ -26,7 +26,7 @@ std::optional<Number> parse(std::string_view text) {
 
 std::optional<int64_t> whole(std::string_view text) { return parse<int64_t>(text); }
 
-// Not "nan" and "inf", which are words like others.
+// Does not accept "nan" and "inf", which count as words.
 std::optional<double> real(std::string_view text) {
   const std::optional<double> number = parse<double>(text);
   return number && std::isfinite(*number) ? number : std::nullopt;
@@ -51,7 +51,7 @@ LabelKind detect_kind(const LabelledSet& set, const std::vector<std::string>& ra
   return word ? LabelKind::words : fraction ? LabelKind::real : LabelKind::integers;
 }
 
-// -1 stands for none where labels are classes, unless a given class has that name.
+// If labels are classes, -1 means that there is none, unless one of the given classes has that name.
 bool is_missing(const std::string& text, LabelKind kind) {
   return text.empty() || (text == kNoLabel && kind != LabelKind::real);
 }
@@ -86,7 +86,7 @@ class Resolver {
         std::ranges::none_of(set.labels.names(), [](const std::string& name) { return whole(name).has_value(); });
   }
 
-  // Nothing: the example has its label.
+  // Returns nothing if the example got its label.
   std::optional<LabelProblem> resolve(int64_t index, const std::string& text) {
     LabelledExample& example = set_.examples[static_cast<size_t>(index)];
     if (set_.regression) example.target = std::numeric_limits<float>::quiet_NaN();

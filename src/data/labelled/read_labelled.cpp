@@ -20,12 +20,12 @@ ReadOptions read_options(const LabelledOptions& options) {
           .tsv_quotes = options.tsv_quotes};
 }
 
-// A line of JSON may lack a field, so that several are looked at.
+// A line of JSON may lack a field, so several records are inspected.
 constexpr int kRecordsForColumns = 100;
 
 Columns find_columns(std::span<const SourceFile> files, const LabelledOptions& options) {
   for (const SourceFile& file : files) {
-    // It is read twice. One that does not exist is for the reader to name.
+    // The file is read twice. If it does not exist, the reader reports it.
     std::error_code ignored;
     if (std::filesystem::is_regular_file(file.path, ignored) || !std::filesystem::exists(file.path, ignored)) continue;
     throw data_error(fmt::format("'{}' is not a regular file", file.path.string()), "write it to a file first");
@@ -58,7 +58,7 @@ class SetReader {
     set_.columns = find_columns(files, options);
     set_.pairs = !set_.columns.second.empty();
     ReadOptions reading = read_options(options);
-    // Labels are optional here, because an empty one in a table is no other than a missing one in a line of JSON.
+    // Labels are optional here, because an empty label in a table means the same as a missing field in a line of JSON.
     reading.fields = {{set_.columns.first}};
     if (set_.pairs) reading.fields.push_back({set_.columns.second});
     if (!set_.columns.group.empty()) reading.fields.push_back({set_.columns.group});
@@ -109,7 +109,7 @@ class SetReader {
   }
 
   void finish_labels() {
-    // Every record may have been skipped.
+    // There may be no examples because every record was skipped.
     if (set_.examples.empty()) return;
     std::vector<bool> keep(set_.examples.size(), true);
     for (const LabelProblem& problem : resolve_labels(set_, raw_, options_)) {
@@ -136,9 +136,9 @@ class SetReader {
   }
 
   const LabelledOptions& options_;
-  BadRecords unusable_;  // readable records that make no example
+  BadRecords unusable_;  // readable records that do not make an example
   LabelledSet set_;
-  std::vector<std::string> raw_;  // every example's label in the file
+  std::vector<std::string> raw_;  // the label of every example as spelled in the file
   std::unordered_map<std::string, int32_t> groups_;
   int64_t num_bytes_ = 0;
 };

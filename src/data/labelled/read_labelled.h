@@ -9,9 +9,9 @@
 
 namespace gradmill {
 
-// Classes are the labels in sorted order, whole numbers by value. Columns are chosen by the first records (see
-// columns.h), and all files must have them. Throws a data_error that names file and line for bad records (unless they
-// are skipped), and where there is no example.
+// Classes are the labels in sorted order; whole numbers are sorted by value. Columns are chosen from the first records
+// (see columns.h), and all files must have them. Throws a data_error that names file and line for bad records (unless
+// they are skipped), and if there are no examples.
 LabelledSet read_labelled(std::span<const SourceFile> files, const LabelledOptions& options);
 
 }  // namespace gradmill

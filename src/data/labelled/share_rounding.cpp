@@ -9,7 +9,7 @@
 namespace gradmill {
 namespace {
 
-// Fractions such as 0.1 are not exact: a share this near to a whole number is one.
+// Fractions such as 0.1 are not exact, so a share this close to a whole number counts as whole.
 constexpr double kNearlyWhole = 1e-6;
 
 double clean(double share) {
@@ -17,8 +17,8 @@ double clean(double share) {
   return std::abs(share - nearest) < kNearlyWhole ? nearest : share;
 }
 
-// Rows give each column its share rounded down, and one more to some of them: `extra`. A unit moves from column to
-// column inside a row; columns that are out of bounds find a chain of such moves to others.
+// Each row gives every column its share rounded down, and some columns one unit more (`extra`). A unit can move from
+// one column to another within a row; columns that are out of bounds are balanced by chains of such moves.
 class Rounding {
  public:
   Rounding(std::span<const int64_t> sizes, std::span<const double> fractions)
@@ -41,7 +41,7 @@ class Rounding {
 
  private:
   struct Cell {
-    bool open = false;  // its share is not whole, so that it may have one more
+    bool open = false;  // its share is not whole, so it may get one more unit
     bool extra = false;
   };
 
@@ -76,7 +76,8 @@ class Rounding {
     }
   }
 
-  // Breadth first from `column` to one that `takes` accepts; `forward`: units leave the column, otherwise they come.
+  // Breadth-first search from `column` to a column that `takes` accepts. With `forward` units leave the column,
+  // otherwise they arrive.
   template <class Takes>
   bool move(size_t column, Takes&& takes, bool forward) {
     std::vector<size_t> queue = {column}, before(num_columns_, num_columns_), through(num_columns_, 0);
@@ -100,9 +101,10 @@ class Rounding {
     return false;
   }
 
-  // A row where a unit can go from one column to another.
+  // Finds a row where a unit can move from one column to the other.
   size_t find_row(size_t from, size_t to) {
-    // From where the last search ended, since rows behind it are used up mostly: else many classes take squared time.
+    // Starts where the last search ended, since earlier rows are mostly used up. Otherwise many classes would take
+    // quadratic time.
     size_t& hint = hints_[from * num_columns_ + to];
     for (size_t tried = 0; tried < rows_.size(); ++tried, hint = (hint + 1) % rows_.size()) {
       const std::vector<Cell>& cells = rows_[hint];
@@ -123,8 +125,8 @@ class Rounding {
 
   size_t num_columns_;
   std::vector<int64_t> lower_, upper_, totals_;  // by column
-  std::vector<size_t> hints_;                    // by pair of columns
-  std::vector<std::vector<int64_t>> counts_;     // by row and column: shares rounded down
+  std::vector<size_t> hints_;                    // per pair of columns
+  std::vector<std::vector<int64_t>> counts_;     // per row and column: shares rounded down
   std::vector<std::vector<Cell>> rows_;
 };
 

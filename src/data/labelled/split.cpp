@@ -14,8 +14,8 @@
 namespace gradmill {
 namespace {
 
-// Streams of shuffled() far from those of epochs, so that a split is independent of the order that the same seed gives
-// to training.
+// Streams of shuffled() far from those of epochs, so that a split does not depend on the training order for the same
+// seed.
 constexpr int64_t kClassStream = int64_t{1} << 30, kFoldStream = kClassStream - 1;
 
 constexpr std::array<std::string_view, 3> kSides = {"training", "validation", "test"};
@@ -32,7 +32,7 @@ std::vector<double> checked(const SplitFractions& fractions) {
   return list;
 }
 
-// Examples of each class in a random order.
+// The examples of each class in random order.
 std::vector<std::vector<int32_t>> shuffled_classes(std::span<const int32_t> classes, uint64_t seed) {
   std::map<int32_t, std::vector<int32_t>> members;
   for (size_t i = 0; i < classes.size(); ++i) members[classes[i]].push_back(static_cast<int32_t>(i));
@@ -46,7 +46,7 @@ std::vector<std::vector<int32_t>> shuffled_classes(std::span<const int32_t> clas
   return result;
 }
 
-// The classes as 0, 1, 2, ... in their order.
+// Renumbers the values as 0, 1, 2, ... in their order.
 std::vector<int32_t> dense(std::span<const int32_t> values) {
   std::map<int32_t, int32_t> ids;
   for (const int32_t value : values) ids[value] = 0;
@@ -70,7 +70,7 @@ Split collect(std::span<const int32_t> sides, const std::vector<double>& fractio
 }
 
 void check_folds(int64_t num_folds, int64_t most, std::string_view what) {
-  // More would take memory for every fold and class, and a training each.
+  // More folds would take memory for every fold and class, and one training each.
   constexpr int64_t kMostFolds = 1000;
   if (num_folds < 2 || num_folds > kMostFolds) {
     throw usage_error(fmt::format("{} folds", num_folds), fmt::format("give a number from 2 to {}", kMostFolds));
@@ -104,7 +104,7 @@ Split grouped_split(std::span<const int32_t> classes, std::span<const int32_t> g
 
 std::vector<int32_t> stratified_folds(std::span<const int32_t> classes, int64_t num_folds, uint64_t seed) {
   check_folds(num_folds, std::ssize(classes), "examples");
-  // Classes one behind the other, dealt out in turn: every run of examples, and so every class, is dealt evenly.
+  // The classes are dealt out in turn, one after the other: every run of examples, and so every class, is dealt evenly.
   const std::vector<int32_t> order = shuffled(num_folds, seed, 0, kFoldStream);
   std::vector<int32_t> folds(classes.size());
   size_t dealt = 0;

@@ -12,7 +12,7 @@
 namespace gradmill {
 namespace {
 
-// About ten bins whose width is 1, 2 or 5 times a power of ten.
+// About ten bins. Their width is 1, 2 or 5 times a power of ten.
 std::vector<LengthBin> make_bins(int64_t shortest, int64_t longest) {
   constexpr int64_t kMostBins = 12;
   int64_t width = 1;
@@ -67,7 +67,7 @@ void add_targets(LabelledSummary& summary, const std::vector<double>& targets) {
 
 std::string bar(int64_t count, int64_t most) {
   constexpr int64_t kWidth = 40;
-  // Never nothing for something.
+  // A count that is not 0 always has a visible bar.
   const int64_t width = count == 0 ? 0 : std::max<int64_t>(1, count * kWidth / most);
   return std::string(static_cast<size_t>(width), '#');
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a labelled set is like, in numbers and as text for a terminal.
+// Statistics of a labelled set, as numbers and as text for a terminal.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace gradmill {
 
 struct LengthBin {
-  int64_t first = 0, last = 0;  // tokens, both included
+  int64_t first = 0, last = 0;  // in tokens, both included
   int64_t count = 0;
 };
 
@@ -23,21 +23,21 @@ struct LabelledSummary {
   bool pairs = false, regression = false;
   std::vector<std::string> label_names;
   std::vector<int64_t> label_counts;                                             // by class
-  double target_min = 0, target_max = 0, target_mean = 0, target_deviation = 0;  // of a regression
+  double target_min = 0, target_max = 0, target_mean = 0, target_deviation = 0;  // regression only
 
-  // Of whole sequences, before anything is cut. 0 and empty where the set was not encoded.
+  // Lengths of whole sequences before truncation. 0 and empty if the set was not encoded.
   int64_t total_tokens = 0, shortest = 0, longest = 0, median = 0, percentile_95 = 0;
   std::vector<LengthBin> lengths;
   int64_t max_length = 0;  // 0: no limit
   int64_t num_cut = 0;     // examples that are longer
 };
 
-// Of the examples with these numbers. `encoded` may be null, otherwise it is of this set.
+// Summarises the examples with these indices. `encoded` may be null; otherwise it must belong to this set.
 LabelledSummary summarize(const LabelledSet& set, std::span<const int32_t> examples, const EncodedSet* encoded);
 LabelledSummary summarize(const LabelledSet& set, const EncodedSet* encoded);
 
-// Several lines, each ended, with bars of characters. Long label names are shortened; of many labels the largest are
-// shown.
+// Several lines with bar charts; each line ends with a line feed. Long label names are shortened, and of many labels
+// only the largest are shown.
 std::string describe(const LabelledSummary& summary);
 
 }  // namespace gradmill

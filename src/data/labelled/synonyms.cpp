@@ -51,7 +51,7 @@ Synonyms Synonyms::from_file(const std::filesystem::path& path) {
 void Synonyms::add_line(std::string_view line, const std::string& where) {
   constexpr std::string_view kForm = "write a word, a tab, and its synonyms with commas between them";
   const size_t tab = line.find('\t');
-  if (tab == std::string_view::npos) throw data_error(where + ": no tab behind a word", kForm);
+  if (tab == std::string_view::npos) throw data_error(where + ": no tab after a word", kForm);
   const std::string_view word = trim(line.substr(0, tab));
   if (word.empty()) throw data_error(where + ": no word before the tab", kForm);
   std::vector<std::string>& list = words_[ascii_lower(word)];
@@ -62,7 +62,7 @@ void Synonyms::add_line(std::string_view line, const std::string& where) {
     list.emplace_back(synonym);
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
-  if (list.empty()) throw data_error(where + ": no synonym behind the tab", kForm);
+  if (list.empty()) throw data_error(where + ": no synonym after the tab", kForm);
 }
 
 std::span<const std::string> Synonyms::find(std::string_view word) const {

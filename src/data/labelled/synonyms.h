@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Synonyms: words and others that may stand for them.
+// Synonyms: a table of words and their replacements.
 #pragma once
 
 #include <filesystem>
@@ -14,12 +14,12 @@ namespace gradmill {
 class Synonyms {
  public:
   Synonyms() = default;
-  // A line is a word, a tab, and its synonyms with commas between them. Empty lines and lines that begin with # are
-  // passed over; lines of the same word add up. Throws a data_error that names file and line for one of another form,
-  // for bytes that are not UTF-8, and for more than 256 MiB of lines.
+  // Each line is a word, a tab, and its synonyms separated by commas. Empty lines and lines that begin with # are
+  // ignored; lines for the same word are combined. Throws a data_error that names file and line for an invalid line or
+  // bytes that are not UTF-8, and for more than 256 MiB of lines.
   static Synonyms from_file(const std::filesystem::path& path);
 
-  // Of a word in any case (of ASCII letters); empty: none.
+  // The synonyms of a word, ignoring the case of ASCII letters; empty if there are none.
   std::span<const std::string> find(std::string_view word) const;
   bool empty() const { return words_.empty(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words of a text: what lies between blanks.
+// Splits a text into words at blanks.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@ inline constexpr std::string_view kBlanks = " \t\r\n\v\f";
 
 struct Word {
   std::string text;       // never empty
-  std::string separator;  // the blanks behind it
+  std::string separator;  // the blanks after it
 };
 
 struct WordList {
-  std::string leading;  // blanks before the first word
+  std::string leading;  // the blanks before the first word
   std::vector<Word> words;
 };
 
-// join_words() gives the text back as it was.
+// join_words() restores the text exactly.
 WordList split_words(std::string_view text);
 std::string join_words(const WordList& list);
 

@@ -38,7 +38,7 @@ std::string BadRecords::summary() const {
 std::string shown_name(std::string_view name) {
   constexpr size_t kLongest = 40;
   size_t size = std::min(name.size(), kLongest);
-  // Not in the middle of a character.
+  // Does not cut inside a character.
   while (size > 0 && size < name.size() && (static_cast<unsigned char>(name[size]) & 0xc0u) == 0x80u) --size;
   std::string shown(name.substr(0, size));
   for (char& character : shown) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BadRecords: what becomes of records that cannot be used, an error or a count.
+// BadRecords: handles records that cannot be used: an error, or a count.
 #pragma once
 
 #include <array>
@@ -19,19 +19,19 @@ inline constexpr size_t kNumBadRecordKinds = 5;
 
 class BadRecords {
  public:
-  // Lines of a part of a file are counted from its first: `lines_before` says how many there are before that. It is
-  // called only for what a message names, since it may have to read the file.
+  // For a part of a file, lines are counted from its first. `lines_before` returns the number of lines before it. It is
+  // called only when a message needs it, because it may have to read the file.
   explicit BadRecords(BadRecordPolicy policy, std::function<int64_t()> lines_before = {})
       : policy_(policy), lines_before_(std::move(lines_before)) {}
 
-  // By policy counts the record or throws a data_error.
+  // Depending on the policy, counts the record or throws a data_error.
   void report(BadRecord kind, const std::filesystem::path& file, int64_t line, std::string_view what);
 
-  // Adds the counts of a part that comes behind what was counted so far.
+  // Adds the counts of a part that follows those counted so far.
   void merge(const BadRecords& later);
   int64_t num_skipped() const;
   int64_t num_skipped(BadRecord kind) const { return counts_[static_cast<size_t>(kind)]; }
-  // One line: how many of each kind, and the first of them; empty if there were none.
+  // One line with the number of each kind and the first bad record; empty if there were none.
   std::string summary() const;
 
  private:
@@ -41,7 +41,7 @@ class BadRecords {
   std::string first_;
 };
 
-// A name from a file for a message: short, and in one line.
+// A name from a file, shortened to fit on one line of a message.
 std::string shown_name(std::string_view name);
 
 }  // namespace gradmill

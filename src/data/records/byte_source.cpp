@@ -22,7 +22,7 @@ namespace gradmill {
 namespace {
 
 constexpr size_t kChunk = size_t{1} << 18;
-// What the zstd tool itself accepts without being asked for more.
+// The largest window that the zstd tool accepts by default.
 constexpr int kMaxWindowLog = 27;
 
 using Buffer = std::array<char, kChunk + kReadAhead>;
@@ -48,7 +48,7 @@ class FileSource : public ByteSource {
     }
   }
   int64_t position() const { return position_; }
-  // False for a pipe: nothing was done.
+  // Returns false for a pipe, which is left unchanged.
   bool seek(int64_t offset) {
     if (::lseek(file_.get(), offset, SEEK_SET) < 0) return false;
     position_ = offset;
@@ -67,7 +67,7 @@ class FileSource : public ByteSource {
   std::unique_ptr<Buffer> buffer_ = std::make_unique<Buffer>();
 };
 
-// The loop that decoders share: compressed bytes in, a full buffer out.
+// The loop shared by all decoders: reads compressed bytes until an output buffer is full.
 class DecodedSource : public ByteSource {
  public:
   DecodedSource(const std::filesystem::path& path, std::string_view format)
@@ -87,11 +87,11 @@ class DecodedSource : public ByteSource {
   }
 
  protected:
-  // Takes bytes from the front of `input`, returns how many it wrote.
+  // Consumes bytes from the front of `input` and returns the number of bytes written.
   virtual size_t decode(std::string_view& input, char* output, size_t capacity) = 0;
-  // Output that is held back for want of room.
+  // Whether the decoder has more output than fitted into the buffer.
   virtual bool has_pending_output() const = 0;
-  // Here the file may end.
+  // Whether the file may end here.
   virtual bool is_between_streams() const = 0;
 
   Error corrupt(std::string_view why) const {
@@ -128,14 +128,14 @@ class GzipSource : public DecodedSource {
       if (input.empty()) return 0;
       between_members_ = false;
     }
-    // zlib does not write to its input.
+    // zlib does not write to its input, although the pointer is not const.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input.data()));
     stream_.avail_in = static_cast<uInt>(input.size());
     stream_.next_out = reinterpret_cast<Bytef*>(output);
     stream_.avail_out = static_cast<uInt>(capacity);
     const int status = ::inflate(&stream_, Z_NO_FLUSH);
     input.remove_prefix(input.size() - stream_.avail_in);
-    // A buffer error says only that nothing could be done yet.
+    // A buffer error only means that no progress was possible yet.
     if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
       throw corrupt(stream_.msg != nullptr ? stream_.msg : "unusable data");
     }

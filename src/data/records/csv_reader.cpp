@@ -62,7 +62,7 @@ void CsvReader::read_header(const std::vector<FieldRequest>& fields) {
   }
 }
 
-// False at the end of the file.
+// Returns false at the end of the file.
 bool CsvReader::read_row() {
   num_cells_ = 0;
   problem_.reset();
@@ -83,7 +83,7 @@ void CsvReader::read_cells() {
       rest.remove_prefix(1);
       read_quoted(rest, cell);
       const size_t surplus = std::min(rest.find(dialect_.delimiter), rest.size());
-      if (surplus > 0) problem_ = Problem{BadRecord::malformed, "text behind a closing quote"};
+      if (surplus > 0) problem_ = Problem{BadRecord::malformed, "text after a closing quote"};
       rest.remove_prefix(surplus);
     } else {
       const std::string_view text = rest.substr(0, rest.find(dialect_.delimiter));
@@ -95,7 +95,8 @@ void CsvReader::read_cells() {
   }
 }
 
-// From behind the opening quote to behind the closing one, which may be lines further; `rest` is of that line then.
+// Reads from after the opening quote to after the closing one, which may be on a later line; `rest` then belongs to
+// that line.
 void CsvReader::read_quoted(std::string_view& rest, std::string* cell) {
   const int64_t first_line = line_.number;
   for (;;) {
@@ -116,7 +117,7 @@ void CsvReader::read_quoted(std::string_view& rest, std::string* cell) {
   }
 }
 
-// Nothing for a cell beyond the last column, which is only counted.
+// Returns null for a cell after the last column, which is only counted.
 std::string* CsvReader::begin_cell() {
   if (++num_cells_ > num_columns_) return nullptr;
   if (num_cells_ > cells_.size()) cells_.emplace_back();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CsvReader: tables with a header line, comma or tab separated. Empty lines are passed over.
+// CsvReader: reads tables with a header line, separated by commas or tabs. Empty lines are skipped.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace gradmill {
 
 struct CsvDialect {
   char delimiter = ',';
-  // As in RFC 4180: a field in quotes may hold delimiters, line ends and, doubled, quotes. Without, quotes are
-  // characters like others, as in TSV files of GLUE.
+  // True as in RFC 4180: a field in quotes may contain delimiters, line ends and doubled quotes. False: quotes are
+  // ordinary characters, as in the TSV files of GLUE.
   bool quotes = true;
 };
 
-// Every record must have as many fields as the header; a column without a name is not kept. A quote that is never
-// closed, or a record that is too long where fields may be quoted, is an error under any policy: where the next record
-// begins is not known then. So is a header that cannot be used.
+// Every record must have as many fields as the header; a column without a name is dropped. A quote that is never closed
+// is an error under any policy, and so is a record that is too long if fields may be quoted, because the start of the
+// next record is then unknown. An invalid header is an error as well.
 class CsvReader : public RecordReader {
  public:
   // Reads the header. `bad` must outlive the reader.
@@ -52,14 +52,14 @@ class CsvReader : public RecordReader {
   CsvDialect dialect_;
   int64_t max_bytes_;
   BadRecords& bad_;
-  std::vector<std::string> names_;  // of the columns; empty: not kept
+  std::vector<std::string> names_;  // names of the columns; empty: dropped
   size_t num_columns_;
 
   // The row that is being read.
   TextLine line_;
-  int64_t row_line_ = 0;  // its first; 0 until that is read
+  int64_t row_line_ = 0;  // number of its first line; 0 until it is read
   int64_t row_bytes_ = 0;
-  std::vector<std::string> cells_;  // the first num_columns_ at most
+  std::vector<std::string> cells_;  // at most the first num_columns_
   size_t num_cells_ = 0;
   std::optional<Problem> problem_;
 };

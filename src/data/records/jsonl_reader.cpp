@@ -46,7 +46,7 @@ error_code check_object(ondemand::value& value, int depth) {
   return simdjson::SUCCESS;
 }
 
-// Passes over a value. The library looks only at what is asked for, and nobody later would know the line.
+// Checks a skipped value: the library parses only requested values, and a later error could not name the line.
 error_code check(ondemand::value value, int depth) {
   if (depth > kMaxDepth) return simdjson::DEPTH_ERROR;
   ondemand::json_type type;
@@ -59,7 +59,7 @@ error_code check(ondemand::value value, int depth) {
     case ondemand::json_type::string:
       return value.get_string().error();
     case ondemand::json_type::number:
-      return value.get_double().error();  // takes integers of any length
+      return value.get_double().error();  // accepts integers of any length
     case ondemand::json_type::boolean:
       return value.get_bool().error();
     case ondemand::json_type::null:
@@ -70,7 +70,7 @@ error_code check(ondemand::value value, int depth) {
   return is_null ? simdjson::SUCCESS : simdjson::N_ATOM_ERROR;
 }
 
-static_assert(kMaxDepth == 64 && kMaxRecordFields == 1024, "the messages name them");
+static_assert(kMaxDepth == 64 && kMaxRecordFields == 1024, "the messages contain these numbers");
 
 std::string_view describe(error_code error) {
   switch (error) {
@@ -138,7 +138,7 @@ error_code JsonlReader::State::read_value(Record& record, std::string_view name,
   }
   const char* const begin = value.raw_json_token().data();
   if (const error_code error = check(value, 1)) return error;
-  const char* end = nullptr;  // the comma or brace that follows
+  const char* end = nullptr;  // the comma or brace after the value
   if (const error_code error = document.current_location().get(end)) return error;
   std::string_view raw(begin, static_cast<size_t>(end - begin));
   raw.remove_suffix(raw.size() - 1 - raw.find_last_not_of(kBlank));
@@ -161,7 +161,7 @@ error_code JsonlReader::State::read_object(Record& record, std::string_view text
     ondemand::value value;
     if (const error_code error = member.value().get(value)) return error;
     const error_code error = read_value(record, name, document, value);
-    // The library's word for a misspelt literal; of the line as a whole it means another thing.
+    // The library uses this code for a misspelt literal; for the whole line it has another meaning.
     if (error == simdjson::INCORRECT_TYPE) return simdjson::TAPE_ERROR;
     if (error) return error;
   }
@@ -169,7 +169,7 @@ error_code JsonlReader::State::read_object(Record& record, std::string_view text
   return at_end ? simdjson::SUCCESS : simdjson::TRAILING_CONTENT;
 }
 
-// False: a bad record, which was reported.
+// Returns false for a bad record, which has been reported.
 bool JsonlReader::State::read_line(Record& record, const TextLine& line) {
   const auto refuse = [&](BadRecord kind, std::string_view what) {
     bad.report(kind, lines.path(), line.number, what);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JsonlReader: a JSON object on every line. Empty lines are passed over.
+// JsonlReader: reads one JSON object per line. Empty lines are skipped.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace gradmill {
 
-// Strings become plain text, all other values their JSON text as it stands in the file; null counts as no field. Of a
-// name that occurs twice the last value counts. Lines are checked as a whole, also the fields that are not kept; a line
-// may nest 64 deep and have kMaxRecordFields fields.
+// Strings become plain text. All other values keep their JSON text from the file; null means that the field is absent.
+// If a name occurs twice, the last value counts. Lines are checked completely, including fields that are not requested.
+// A line may be nested 64 deep and have kMaxRecordFields fields.
 class JsonlReader : public RecordReader {
  public:
   // `bad` must outlive the reader.

@@ -43,7 +43,7 @@ bool LineReader::refill() {
 }
 
 void LineReader::keep(std::string_view part) {
-  // Room for a byte order mark and a carriage return, which do not count.
+  // Allows for a byte order mark and a carriage return, which do not count.
   if (partial_.size() + part.size() > max_bytes_ + kByteOrderMark.size() + 1) overflow_ = true;
   if (overflow_) {
     partial_.clear();

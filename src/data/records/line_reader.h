@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LineReader: the lines of a ByteSource.
+// LineReader: splits a ByteSource into lines.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 namespace gradmill {
 
 struct TextLine {
-  std::string_view text;    // without its end; kReadAhead bytes behind it may be read
-  std::string_view ending;  // "\n", "\r\n", or nothing at the end of a file
-  int64_t number = 0;       // from 1
-  bool too_long = false;    // over the limit: `text` is empty, the line was passed over
+  std::string_view text;    // without its line end; kReadAhead bytes after it may be read
+  std::string_view ending;  // "\n", "\r\n", or empty at the end of a file
+  int64_t number = 0;       // counted from 1
+  bool too_long = false;    // over the limit: `text` is empty, the line was skipped
 };
 
 class LineReader {
  public:
-  // A line may have max_bytes bytes without its end; longer ones are not kept in memory.
+  // A line may have max_bytes bytes without its end. Longer lines are not kept in memory.
   LineReader(std::unique_ptr<ByteSource> source, int64_t max_bytes);
 
-  // False at the end, also behind a last line end. The line's views are valid until the next call. A byte order mark at
-  // the start of the file is dropped.
+  // Returns false at the end; nothing follows the last line end. The views in `line` are valid until the next call.
+  // Drops a byte order mark at the start of the file.
   bool next(TextLine& line);
   const std::filesystem::path& path() const { return source_->path(); }
 
@@ -36,9 +36,9 @@ class LineReader {
 
   std::unique_ptr<ByteSource> source_;
   size_t max_bytes_;
-  std::string_view chunk_;  // of the source, from the next line on
-  std::string partial_;     // a line that spans chunks
-  bool overflow_ = false;   // partial_ was over the limit and is gone
+  std::string_view chunk_;  // part of the source from the next line on
+  std::string partial_;     // a line that spans several chunks
+  bool overflow_ = false;   // partial_ exceeded the limit and was dropped
   int64_t number_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Record: one example of a data set as it stands in a file, and the interface of those who read such files.
+// Record: one example as stored in a data file. Also the interface of the readers of such files.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,24 @@
 
 namespace gradmill {
 
-// More fields than any data set has; a bound for what is done for every pair of them.
+// More fields than any data set has. It limits the work that is done for every pair of fields.
 inline constexpr size_t kMaxRecordFields = 1024;
 
 struct RecordField {
   std::string name;
   std::string value;     // valid UTF-8
-  bool is_json = false;  // the value is JSON text of a number, true, false, a list or an object; otherwise plain text
+  bool is_json = false;  // the value is JSON text of a number, true, false, list or object; false: plain text
 };
 
-// Reused from one record to the next, so that fields keep their memory.
+// Reused for all records of a file, so that fields keep their memory.
 class Record {
  public:
   std::string file;
-  int64_t line = 0;        // where it begins, counted from 1
-  bool continues = false;  // the next record goes on with the same text: a part of a file that is one document
+  int64_t line = 0;        // line where it begins, counted from 1
+  bool continues = false;  // the next record continues this text: both are parts of one document
 
   std::span<const RecordField> fields() const { return {fields_.data(), num_fields_}; }
-  // Nothing where the record has no such field, or null in it.
+  // Null if the field is missing or null.
   const RecordField* find(std::string_view name) const {
     for (const RecordField& field : fields()) {
       if (field.name == name) return &field;
@@ -49,7 +49,7 @@ class Record {
     field.is_json = false;
     return field;
   }
-  // Takes the field out, if there is one; the last field takes its place.
+  // Removes the field, if it exists; the last field takes its place.
   void erase(std::string_view name) {
     for (size_t i = 0; i < num_fields_; ++i) {
       if (fields_[i].name != name) continue;
@@ -65,24 +65,25 @@ class Record {
 
 struct FieldRequest {
   std::string name;
-  bool required = true;  // a record without it, or with null in it, is a bad record
+  bool required = true;  // a record in which it is missing or null is bad
 };
 
-// A bad record: too long, not UTF-8, not JSON, with the wrong columns, without a required field.
+// What to do with a bad record: too long, not UTF-8, not JSON, wrong columns, or a required field missing.
 enum class BadRecordPolicy { error, skip };
 
 struct ReadOptions {
-  std::vector<FieldRequest> fields = {};  // what records keep, in this order or another; none: everything
+  std::vector<FieldRequest> fields = {};  // fields to keep, in any order; empty: all
   BadRecordPolicy bad_records = BadRecordPolicy::error;
-  int64_t max_record_bytes = int64_t{16} << 20;  // memory is about eight times the longest record below this
-  bool text_lines = false;  // of a text file every line is a record; without, the file is one, given in parts
-  bool tsv_quotes = false;  // TSV as spreadsheets and pandas write it; without, quotes are characters like others
+  int64_t max_record_bytes = int64_t{16} << 20;  // memory use is about eight times the longest record below this limit
+  bool text_lines = false;  // each line of a text file is a record; false: the whole file is one document, returned in
+                            // parts
+  bool tsv_quotes = false;  // TSV as written by spreadsheets and pandas; false: quotes are ordinary characters
 };
 
 class RecordReader {
  public:
   virtual ~RecordReader() = default;
-  // False at the end. Throws a data_error that names file and line.
+  // Returns false at the end. Throws a data_error that names file and line.
   virtual bool next(Record& record) = 0;
 };
 

@@ -34,7 +34,7 @@ int64_t bytes_of(const Record& record) {
   return bytes;
 }
 
-// Line ends in the first bytes of a file.
+// Counts the line ends in the first bytes of a file.
 int64_t count_lines(const SourceFile& file, int64_t num_bytes) {
   int64_t lines = 0;
   const std::unique_ptr<ByteSource> source = open_bytes(file.path, file.compression);
@@ -50,17 +50,18 @@ int64_t count_lines(const SourceFile& file, int64_t num_bytes) {
 
 }  // namespace
 
-// Lines of one file by where they begin.
+// Cuts the lines of one file into blocks by their start positions.
 class RecordBlocks::LineCutter {
  public:
-  // From the first line on that begins at `offset` or behind it.
+  // Starts with the first line that begins at `offset` or later.
   LineCutter(const SourceFile& file, int64_t offset, int64_t max_line)
       : max_line_(static_cast<size_t>(max_line) + kMarkAndReturn), position_(std::max<int64_t>(offset - 1, 0)) {
     source_ = open_bytes_at(file.path, file.compression, position_);
     if (offset > 0) pass_line();
   }
 
-  // The lines that begin before `end`. Of a line that is too long only so much is kept that a LineReader sees it.
+  // The lines that begin before `end`. A line that is too long is cut, but kept long enough that a LineReader notices
+  // it.
   std::string read_until(int64_t end) {
     std::string lines;
     while (position_ < end && refill()) {
@@ -78,7 +79,7 @@ class RecordBlocks::LineCutter {
   bool at_end() { return !refill(); }
 
  private:
-  // A byte order mark, a carriage return, a line end, and a byte too many.
+  // Space for a byte order mark, a carriage return, a line end, and one excess byte.
   static constexpr size_t kMarkAndReturn = 6;
 
   void pass_line() {
@@ -100,10 +101,10 @@ class RecordBlocks::LineCutter {
   size_t max_line_;
   std::unique_ptr<ByteSource> source_;
   std::string_view chunk_;
-  int64_t position_;  // of chunk_
+  int64_t position_;  // position of chunk_ in the file
 };
 
-// Records of one file in groups of so many bytes.
+// Groups the records of one file by size in bytes.
 class RecordBlocks::RecordCutter {
  public:
   RecordCutter(const SourceFile& file, const ReadOptions& options)
@@ -137,7 +138,7 @@ int64_t RecordBlock::num_bytes() const {
 BadRecords bad_records_of(const RecordBlock& block, BadRecordPolicy policy) {
   if (block.lines.empty()) return block.bad;
   if (block.offset == 0) return BadRecords(policy);
-  // Of the line that reaches into the part, the end is in the part: it counts as one of those before.
+  // A line that begins before the block and ends in it counts as one of the lines before the block.
   return BadRecords(policy, [file = block.file, offset = block.offset, lines = int64_t{-1}]() mutable {
     if (lines < 0) {
       lines = count_lines(file, offset - 1) + 1;
@@ -207,7 +208,7 @@ std::optional<RecordBlock> RecordBlocks::next() {
     }
     return block;
   } catch (...) {
-    lines_.reset();  // in what state they are is unknown
+    lines_.reset();  // they are in an unknown state
     records_.reset();
     throw;
   }

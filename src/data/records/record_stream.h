@@ -12,7 +12,7 @@
 
 namespace gradmill {
 
-// Throws a usage_error for a limit on records that is not positive or over 1 GiB.
+// Throws a usage_error if the limit on records is not positive or is over 1 GiB.
 void check_read_options(const ReadOptions& options);
 
 // `bad` must outlive the reader.
@@ -20,10 +20,11 @@ std::unique_ptr<RecordReader> open_records(const SourceFile& file, const ReadOpt
 std::unique_ptr<RecordReader> open_records(std::unique_ptr<ByteSource> bytes, RecordFormat format,
                                            const ReadOptions& options, BadRecords& bad);
 
-// One file is open at a time; files without records are passed over. After an error it cannot be used any more.
+// Only one file is open at a time; files without records are skipped. After an error the stream cannot be used any
+// more.
 class RecordStream : public RecordReader {
  public:
-  // Throws as check_read_options.
+  // Throws the errors of check_read_options.
   RecordStream(std::vector<SourceFile> files, ReadOptions options);
 
   bool next(Record& record) override;

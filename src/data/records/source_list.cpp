@@ -40,14 +40,14 @@ std::optional<SourceFile> recognise(const fs::path& path) {
   return std::nullopt;
 }
 
-// For a shell.
+// Quotes a path for a shell.
 std::string quoted(const fs::path& path) {
   std::string text = "'";
   for (char character : path.string()) text += character == '\'' ? std::string("'\\''") : std::string(1, character);
   return text + "'";
 }
 
-// A command that makes JSONL of a file of another kind; empty where we know none.
+// A command that converts a file of another kind to JSONL; empty if none is known.
 std::string conversion(const fs::path& path) {
   const std::string extension = lower_extension(path);
   const std::string target = quoted(fs::path(path).replace_extension(".jsonl"));
@@ -141,7 +141,7 @@ std::vector<SourceFile> list_sources(std::span<const std::string> entries) {
   for (const std::string& entry : entries) add_entry(files, entry);
   for (SourceFile& file : files) file.path = file.path.lexically_normal();
   std::ranges::sort(files, {}, [](const SourceFile& file) { return file.path.native(); });
-  // Not std::ranges::unique: clang 14, which builds the fuzz targets, cannot compile what it returns.
+  // std::ranges::unique is avoided because clang 14, which builds the fuzz targets, cannot compile its result type.
   const auto same = [](const SourceFile& a, const SourceFile& b) { return a.path == b.path; };
   files.erase(std::unique(files.begin(), files.end(), same), files.end());
   return files;

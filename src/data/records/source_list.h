@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that a user's "data" means, and what each of them is.
+// Finds the data files that the user named, and their formats.
 #pragma once
 
 #include <filesystem>
@@ -19,11 +19,11 @@ struct SourceFile {
   Compression compression;
 };
 
-// Each entry is a file, a folder (the files right in it whose ending is known, hidden ones left out; texts only where
-// nothing else is, since a README.txt is no data) or a pattern with * ? [...]. An entry that exists as it stands is no
-// pattern. The result is sorted by path, each file once. Endings: .jsonl .ndjson .csv .tsv .txt, each also with .gz or
-// .zst. Throws a data_error for an entry without files, and for a file
-// of another kind, with the way to convert it where there is one.
+// Each entry is a file, a folder, or a pattern with * ? [...]. A folder stands for the files directly in it that have a
+// known ending, except hidden ones; text files count only if there is nothing else, because a README.txt is not data.
+// An entry that exists under its exact name is not a pattern. The result is sorted by path, and each file occurs once.
+// Endings: .jsonl .ndjson .csv .tsv .txt, each also with .gz or .zst. Throws a data_error for an entry without files,
+// and for a file of another kind; the message says how to convert it, if possible.
 std::vector<SourceFile> list_sources(std::span<const std::string> entries);
 
 }  // namespace gradmill

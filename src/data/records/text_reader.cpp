@@ -56,14 +56,14 @@ class TextLines : public RecordReader {
   BadRecords& bad_;
 };
 
-// How much of `text`, which is not all there is, makes a good part.
+// Chooses how many bytes of `text`, which is not the whole file, to return as one part.
 size_t part_size(std::string_view text) {
   for (char end : {'\n', ' '}) {
     const size_t at = text.rfind(end);
     if (at != std::string_view::npos) return at + 1;
   }
   size_t size = text.size();
-  // Not in the middle of a character, unless there are only middles.
+  // Does not cut inside a character, unless the bytes are not valid UTF-8 anyway.
   while (size > 1 && text.size() - size < 4 && (static_cast<unsigned char>(text[size - 1]) & 0xc0u) == 0x80u) --size;
   if (size > 1 && static_cast<unsigned char>(text[size - 1]) >= 0xc0u) return size - 1;
   return text.size();
@@ -78,7 +78,7 @@ class TextParts : public RecordReader {
         bad_(bad) {}
 
   bool next(Record& record) override {
-    // One byte more than a part, to know whether it is the last.
+    // Reads one byte more than a part, to know whether it is the last.
     while (fill(part_bytes_ + 1)) {
       const std::string_view all = std::string_view(text_).substr(begin_);
       const bool last = all.size() <= part_bytes_;
@@ -87,7 +87,7 @@ class TextParts : public RecordReader {
       line_ += std::ranges::count(part, '\n');
       begin_ += part.size();
       if (!is_utf8(part)) {
-        bad_.report(BadRecord::not_utf8, source_->path(), line, "not valid UTF-8 here or in the lines behind it");
+        bad_.report(BadRecord::not_utf8, source_->path(), line, "not valid UTF-8 on this or a following line");
         continue;
       }
       record.clear();
@@ -101,7 +101,7 @@ class TextParts : public RecordReader {
   }
 
  private:
-  // False where nothing is left.
+  // Returns false if no bytes remain.
   bool fill(size_t size) {
     if (text_.size() - begin_ >= size) return true;
     text_.erase(0, std::exchange(begin_, 0));
@@ -118,7 +118,7 @@ class TextParts : public RecordReader {
   size_t part_bytes_;
   std::string name_;
   BadRecords& bad_;
-  std::string text_;  // from begin_ on not yet given
+  std::string text_;  // the bytes from begin_ on have not been returned yet
   size_t begin_ = 0;
   int64_t line_ = 1;
   bool at_start_ = true;

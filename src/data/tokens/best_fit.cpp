@@ -7,8 +7,8 @@
 namespace gradmill {
 namespace {
 
-// A set of numbers below `size`. Each level has a bit for every word of the level below that is not zero, so that the
-// next larger member is found in a few steps.
+// A set of numbers below `size`. Each level has one bit for every non-zero word of the level below, so that the next
+// larger member is found in a few steps.
 class NumberSet {
  public:
   explicit NumberSet(size_t size) {
@@ -33,7 +33,7 @@ class NumberSet {
     }
   }
 
-  // The least member that is not below `number`, or -1.
+  // The smallest member that is at least `number`, or -1.
   int64_t at_least(size_t number) const {
     for (size_t l = 0; l < levels_.size() && number / 64 < levels_[l].size(); ++l) {
       if (const uint64_t rest = levels_[l][number / 64] >> number % 64; rest != 0) {
@@ -51,10 +51,10 @@ class NumberSet {
 };
 
 struct Bin {
-  int32_t room, items, next;  // next: another bin with this room, or -1
+  int32_t room, items, next;  // next: another bin with the same remaining space, or -1
 };
 
-// Open bins by the room they have.
+// The open bins, sorted by their remaining space.
 class OpenBins {
  public:
   OpenBins(int32_t capacity, int32_t max_items)
@@ -82,7 +82,7 @@ class OpenBins {
   int32_t num_bins() const { return static_cast<int32_t>(bins_.size()); }
 
  private:
-  // Removes the bin that fits best; -1: none does.
+  // Removes and returns the bin that fits best, or -1 if none fits.
   int32_t take(int32_t length) {
     const int64_t room = rooms_.at_least(static_cast<size_t>(length));
     if (room < 0) return -1;
@@ -95,11 +95,11 @@ class OpenBins {
 
   int32_t capacity_, max_items_;
   NumberSet rooms_;
-  std::vector<int32_t> first_;  // by room: a bin, or -1
+  std::vector<int32_t> first_;  // by remaining space: a bin, or -1
   std::vector<Bin> bins_;
 };
 
-// Indices by falling length, equal ones in their order: a counting sort.
+// Indices by descending length, in stable order: a counting sort.
 std::vector<int32_t> by_falling_length(std::span<const int32_t> lengths, int32_t capacity) {
   std::vector<int32_t> begin(static_cast<size_t>(capacity) + 1, 0);
   for (int32_t length : lengths) ++begin[static_cast<size_t>(capacity - length) + 1];

@@ -8,8 +8,9 @@
 
 namespace gradmill {
 
-// The bin of each length. Lengths are in [1, capacity]; a bin takes at most max_items of them. Longer ones go first,
-// each into the bin with the least room that still takes it. Depends on the arguments alone; O(lengths + capacity).
+// Assigns a bin to each length. Lengths are in [1, capacity]; a bin takes at most max_items of them. Lengths are placed
+// in descending order, each into the bin with the least remaining space that still fits it. Depends only on the
+// arguments. Takes O(lengths + capacity) time.
 struct BinPacking {
   std::vector<int32_t> bin_of;
   int32_t num_bins = 0;

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMostConfigBytes = int64_t{1} << 26;
 
-// Files that a tokenizer's ids may come from, in the order of their names.
+// Hashes the files that a tokenizer's ids may depend on, in the order of their names.
 std::string hash_of(const fs::path& path) {
   Sha256 hash;
   std::error_code ignored;
@@ -36,7 +36,7 @@ std::string hash_of(const fs::path& path) {
   return hash.hex();
 }
 
-// The eos_token of a tokenizer_config.json, a text or an object with its content; empty where there is none.
+// The eos_token of a tokenizer_config.json, which is a text or an object with its content; empty if there is none.
 std::string configured_eos(const fs::path& folder) {
   const fs::path path = folder / "tokenizer_config.json";
   std::error_code ignored;
@@ -68,7 +68,8 @@ RecordEncoding CorpusTokenizer::text(const std::string& column, const std::strin
     if (eos) options.eos = *eos;
   } else if (eos_name != "none") {
     const std::optional<TokenId> id = tokenizer->id(eos_name);
-    if (!id) throw usage_error(fmt::format("the tokenizer has no token '{}'", eos_name), "name another, auto or none");
+    if (!id)
+      throw usage_error(fmt::format("the tokenizer has no token '{}'", eos_name), "use another token, auto or none");
     options.eos = *id;
   }
   return text_encoding(tokenizer, hash, options);

@@ -9,7 +9,7 @@
 namespace gradmill {
 namespace {
 
-constexpr int64_t kBlockStream = 0;  // the stream of block b's rows is b + 1
+constexpr int64_t kBlockStream = 0;  // the rows of block b use stream b + 1
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which an epoch goes through a PackPlan: its blocks in a random order, then the rows of each.
+// The order of a PackPlan's rows within an epoch: the blocks in random order, then the rows of each block.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace gradmill {
 
-// 0 to count - 1 in an order that depends on the arguments alone; all orders are equally likely. `stream` tells apart
-// the orders of one epoch.
+// 0 to count - 1 in an order that depends only on the arguments; all orders are equally likely. `stream` distinguishes
+// the orders within one epoch.
 std::vector<int32_t> shuffled(int64_t count, uint64_t seed, int64_t epoch, int64_t stream);
 
 class EpochOrder {
  public:
-  // `plan` must outlive it. With no shuffling, blocks come in the order of the shards.
+  // `plan` must outlive this object. Without shuffling, blocks are in the order of the shards.
   EpochOrder(const PackPlan& plan, uint64_t seed, int64_t epoch, bool shuffle);
 
   struct Place {
-    int64_t block, row;  // a block of the plan; a row in the order of block_rows()
+    int64_t block, row;  // a block of the plan, and a row in the order of block_rows()
   };
-  // Where the epoch's row `index` is, in [0, plan.num_rows()). Consecutive ones lie in one block until its end.
+  // The position of the epoch's row `index`, in [0, plan.num_rows()). Consecutive rows are in one block until its end.
   Place locate(int64_t index) const;
-  // The block's rows in this epoch's order.
+  // The rows of the block in this epoch's order.
   RowList block_rows(int64_t block) const;
 
  private:
@@ -31,8 +31,8 @@ class EpochOrder {
   uint64_t seed_;
   int64_t epoch_;
   bool shuffle_;
-  std::vector<int32_t> blocks_;     // in this epoch's order
-  std::vector<int64_t> first_row_;  // of each of them, in the epoch
+  std::vector<int32_t> blocks_;     // in the order of this epoch
+  std::vector<int64_t> first_row_;  // index of each block's first row in the epoch
 };
 
 }  // namespace gradmill

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MemoryGauge and HeldBytes: how much memory a pipeline holds, and the most it ever did.
+// MemoryGauge and HeldBytes: the memory that a pipeline holds, now and at its peak.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class MemoryGauge {
   std::atomic<int64_t> held_ = 0, peak_ = 0;
 };
 
-// Counts bytes as held while it lives. The gauge must outlive it.
+// Counts bytes as held during its lifetime. The gauge must outlive it.
 class HeldBytes {
  public:
   HeldBytes() = default;

@@ -14,7 +14,7 @@
 namespace gradmill {
 namespace {
 
-// In one line, and not longer than a few of them.
+// Shortens the text to fit on one line.
 std::string shortened(std::string_view text, size_t most) {
   std::string line;
   for (char character : text) {
@@ -85,7 +85,7 @@ std::string inspect_shards(const InspectOptions& options) {
   return text;
 }
 
-// Records as they are, or as tokens: the part of a data set that is looked at.
+// The part of a data set that is inspected: its records, as text or as tokens.
 class RecordSurvey {
  public:
   RecordSurvey(const InspectOptions& options, const RecordEncoding* encoding)
@@ -134,7 +134,7 @@ class RecordSurvey {
     if (encoding_ != nullptr) add_tokens(record);
   }
 
-  // False for a record that cannot be used and is passed over.
+  // Returns false for a record that cannot be used and is skipped.
   bool encode(const Record& record) {
     try {
       encoding_->encode(record, document_);
@@ -148,7 +148,7 @@ class RecordSurvey {
   void add_tokens(const Record& record) {
     if (!encode(record)) return;
     open_tokens_ += std::ssize(document_.ids);
-    // Only as many tokens as the samples can show.
+    // Keeps only as many tokens as the samples can show.
     if (std::ssize(head_.tokens) < (options_.num_samples + 1) * options_.pack.context * 4) {
       head_.tokens.insert(head_.tokens.end(), document_.ids.begin(), document_.ids.end());
       if (document_.learned.empty()) document_.learned.assign(document_.ids.size(), 1);
@@ -166,7 +166,7 @@ class RecordSurvey {
   bool is_all_ = true;
   LengthHistogram bytes_, tokens_;
   std::vector<int64_t> ends_;
-  int64_t open_bytes_ = 0, open_tokens_ = 0;  // of a document that goes on
+  int64_t open_bytes_ = 0, open_tokens_ = 0;  // of the document in progress
   int64_t num_unusable_ = 0;
   TokenDocument document_;
   TokenBlock head_;

@@ -11,7 +11,7 @@
 
 namespace gradmill {
 
-// Below kSteps a length is its own bucket; above, the leading bit and the four behind it are the number.
+// A length below kSteps has its own bucket. Above, the bucket is given by the leading bit and the four bits after it.
 size_t LengthHistogram::bucket_of(int64_t length) {
   const auto value = static_cast<uint64_t>(length);
   if (length < kSteps) return value;
@@ -47,7 +47,7 @@ std::string LengthHistogram::render(const std::string& unit, int width) const {
   if (count_ == 0) return fmt::format("no {}\n", unit);
   std::string text = fmt::format("{}: mean {:.1f}, median {}, 90% {}, 99% {}, shortest {}, longest {}\n", unit, mean(),
                                  quantile(0.5), quantile(0.9), quantile(0.99), min_, max_);
-  std::vector<int64_t> powers(65, 0);  // powers[i]: lengths of i bits
+  std::vector<int64_t> powers(65, 0);  // powers[i]: number of lengths with i bits
   for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
     powers[static_cast<size_t>(std::bit_width(static_cast<uint64_t>(bucket_begin(bucket))))] += buckets_[bucket];
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LengthHistogram: how long documents are, of any number of them, in a few kilobytes.
+// LengthHistogram: the distribution of document lengths, for any number of documents, in a few kilobytes.
 #pragma once
 
 #include <array>
@@ -17,9 +17,10 @@ class LengthHistogram {
   int64_t min() const { return min_; }
   int64_t max() const { return max_; }
   double mean() const { return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_); }
-  // A length that the share `q` of all do not pass; exact below 16, else at most a sixteenth too small.
+  // The length that the fraction `q` of all lengths does not exceed. Exact below 16, otherwise at most one sixteenth
+  // too small.
   int64_t quantile(double q) const;
-  // A line of numbers and a bar for every power of two, at most `width` columns. `unit` is what is counted.
+  // A line of numbers and a bar per power of two, at most `width` columns wide. `unit` names what is counted.
   std::string render(const std::string& unit, int width = 80) const;
 
  private:

@@ -13,7 +13,7 @@ namespace gradmill {
 namespace {
 
 constexpr int64_t kMostContext = int64_t{1} << 24;
-// Blocks of very short documents end here, which bounds their memory.
+// A block ends after this many pieces, to limit the memory for very short documents.
 constexpr size_t kMostPieces = size_t{1} << 16;
 
 RowList pack(std::vector<Piece> pieces, const PackOptions& options) {
@@ -28,7 +28,7 @@ RowList pack(std::vector<Piece> pieces, const PackOptions& options) {
   std::transform(pieces.begin(), pieces.end(), lengths.begin(), [](const Piece& piece) { return piece.length; });
   const BinPacking bins =
       best_fit_decreasing(lengths, static_cast<int32_t>(options.context), static_cast<int32_t>(options.row_documents));
-  // A counting sort by row; within a row documents stay in the order of the file.
+  // A counting sort by row. Within a row, documents stay in the order of the file.
   rows.row_begin.assign(static_cast<size_t>(bins.num_bins) + 1, 0);
   for (int32_t bin : bins.bin_of) ++rows.row_begin[static_cast<size_t>(bin) + 1];
   std::partial_sum(rows.row_begin.begin(), rows.row_begin.end(), rows.row_begin.begin());

@@ -22,7 +22,7 @@ void check_range(std::string_view what, int64_t value, int64_t least, int64_t mo
   throw usage_error(fmt::format("the {} is {}", what, value), fmt::format("give a number from {} to {}", least, most));
 }
 
-// The newest few values by key. They are shared, because a thread may still use one that another has pushed out.
+// A cache of the newest few values by key. Values are shared, because a thread may still use one that was evicted.
 template <class Key, class Value>
 class RecentValues {
  public:
@@ -36,7 +36,7 @@ class RecentValues {
         if (known == key) return value;
       }
     }
-    // Threads that want the same at once make the same: they need not wait for each other.
+    // Threads that need the same value at the same time each make it, so they need not wait for each other.
     auto value = std::make_shared<const Value>(make());
     const std::lock_guard lock(mutex_);
     values_.emplace_front(key, value);
@@ -100,7 +100,7 @@ class StepMaker {
     return rows;
   }
 
-  // By policy without the pieces that cannot be read: decided here, for all ranks alike, and once a block.
+  // If the policy allows it, drops the pieces that cannot be read. Decided here for all ranks alike, once per block.
   RowList readable(RowList rows) const {
     if (options_.damaged == BadRecordPolicy::error) return rows;
     RowList result;
@@ -120,7 +120,7 @@ class StepMaker {
       }
       result.add_row(row);
     }
-    if (num_lost > 0 && options_.note) options_.note(fmt::format("left out {} tokens: {}", num_lost, first_damage));
+    if (num_lost > 0 && options_.note) options_.note(fmt::format("skipped {} tokens: {}", num_lost, first_damage));
     return result;
   }
 
@@ -133,7 +133,7 @@ class StepMaker {
 Prefetcher::Make checked_make(const PackPlan& plan, const PackedLoaderOptions& options, int64_t first_step) {
   check_loader_options(options, plan.context());
   check_range("first step", first_step, 0, kMostRows);
-  // Shared, because std::function copies what it holds.
+  // Shared, because std::function copies its target.
   return [maker = std::make_shared<StepMaker>(plan, options)](int64_t step) { return maker->make(step); };
 }
 

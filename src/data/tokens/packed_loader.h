@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PackedLoader: the rows of a PackPlan, epoch after epoch, one StepBatch a step.
+// PackedLoader: the rows of a PackPlan, epoch after epoch, one StepBatch per step.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 namespace gradmill {
 
 struct PackedLoaderOptions {
-  int64_t batch_size = 0;        // rows of the effective batch, of all ranks together
-  int64_t micro_batch_size = 0;  // at most this many at once; 0 = all of the rank's
+  int64_t batch_size = 0;        // rows of the effective batch, over all ranks
+  int64_t micro_batch_size = 0;  // largest number of rows per micro-batch; 0: all rows of the rank
   uint64_t seed = 0;
   bool shuffle = true;
   int64_t rank = 0, num_ranks = 1;  // equal parts of each effective batch; num_ranks divides batch_size
-  int num_threads = 0;              // 0: batches are made in next()
-  int prefetch = 2;                 // steps made ahead, at most
-  // Tokens that a checksum finds damaged: an error, or left out as if their rows were shorter. A step where nothing is
-  // left is an error in any case.
+  int num_threads = 0;              // 0: next() makes the batches itself
+  int prefetch = 2;                 // largest number of steps made in advance
+  // What to do with tokens whose checksum is wrong: an error, or drop them as if their rows were shorter. A step
+  // without any remaining rows is always an error.
   BadRecordPolicy damaged = BadRecordPolicy::error;
   CrewNote note = {};  // of damage that was left out, and of failing threads
   // Applied to every micro-batch, where there is one. The step's targets are only known after it, so each rank then
@@ -35,16 +35,17 @@ int64_t edit_step(const PackedLoaderOptions& options, int64_t step, std::vector<
 // Throws a usage_error for a setting out of range.
 void check_loader_options(const PackedLoaderOptions& options, int64_t context);
 
-// Step s has the rows [s * batch_size, (s + 1) * batch_size) of all epochs in a row: a step may end one epoch and begin
-// the next, and each epoch has every token once. Rows depend on the plan, the seed and the step alone: not on threads,
-// ranks, the start, or the cut into micro-batches; so the number of steps done is all there is to resume from.
+// Step s has the rows [s * batch_size, (s + 1) * batch_size) of the concatenated epochs: a step may end one epoch and
+// begin the next, and each epoch contains every token once. Rows depend only on the plan, the seed and the step, not on
+// threads, ranks, the first step or the split into micro-batches. So the number of completed steps is enough to resume.
 //
 // A rank gets its part's micro-batches, each with a capacity of micro_batch_size rows and micro_batch_size *
 // plan.seqs_per_row() sequences. token_base counts the tokens before it in the effective batch, and the step's
 // num_targets are those of all ranks, after options.edit.
 class PackedLoader {
  public:
-  // `plan` must outlive the loader. Throws a usage_error for a setting out of range; next() throws as ShardSet::read.
+  // `plan` must outlive the loader. Throws a usage_error for a setting out of range. next() throws the errors of
+  // ShardSet::read.
   PackedLoader(const PackPlan& plan, const PackedLoaderOptions& options, int64_t first_step = 0);
 
   StepBatch next() { return prefetcher_.next(); }

@@ -8,7 +8,7 @@
 namespace gradmill {
 namespace {
 
-// The last shard that does not begin behind `index`: never an empty one before it.
+// The last shard that begins at `index` or before it, so never an empty one.
 size_t shard_of(const std::vector<int64_t>& firsts, int64_t index) {
   return static_cast<size_t>(std::upper_bound(firsts.begin(), firsts.end(), index) - firsts.begin()) - 1;
 }

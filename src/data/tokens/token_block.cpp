@@ -30,7 +30,7 @@ TokenBlock encode_block(const RecordBlock& block, const RecordEncoding& encoding
   result.place = block.place;
   result.ends_unit = block.ends_unit;
   result.bad = bad_records_of(block, options.bad_records);
-  result.tokens.reserve(block.lines.size() / 4);  // what English needs
+  result.tokens.reserve(block.lines.size() / 4);  // typical for English
   TokenDocument document;
   const auto end_document = [&] {
     if (result.has_open_document()) result.ends.push_back(std::ssize(result.tokens));
@@ -47,7 +47,7 @@ TokenBlock encode_block(const RecordBlock& block, const RecordEncoding& encoding
     for (const RecordField& field : record.fields()) result.num_text_bytes += std::ssize(field.value);
     if (!record.continues) end_document();
   });
-  if (block.ends_unit) end_document();  // the last part of a text may be one that was skipped
+  if (block.ends_unit) end_document();  // the last part of a text may have been skipped
   return result;
 }
 

@@ -20,10 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kKeyVersion = 1;  // of what the bytes in a folder mean
+constexpr int kKeyVersion = 1;  // version of the contents of a folder
 constexpr int64_t kMostMemoryBytes = int64_t{1} << 26;
 
-// What changes with a regular file's content, as far as the system tells. Empty for other files.
+// Text that changes when a regular file's content changes, as far as the system can tell. Empty for other files.
 std::string stamp_of(const fs::path& file) {
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return "";
@@ -31,14 +31,14 @@ std::string stamp_of(const fs::path& file) {
                      info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
 }
 
-// A file that is this young may be written again without its times changing.
+// A file that was modified so recently may be written again without a change of its times.
 bool is_young(const fs::path& file) {
   constexpr time_t kYoung = 2;
   struct stat info {};
   return ::stat(file.c_str(), &info) != 0 || info.st_mtim.tv_sec + kYoung >= ::time(nullptr);
 }
 
-// Files that must not change between their hash, which names a folder of the cache, and the tokens in it.
+// Checks that files do not change between hashing, which names the folder in the cache, and tokenising.
 class UnchangedFiles {
  public:
   explicit UnchangedFiles(const std::vector<SourceFile>& files) {
@@ -47,8 +47,8 @@ class UnchangedFiles {
   void expect_unchanged() const {
     for (const auto& [path, stamp] : stamps_) {
       if (stamp == stamp_of(path)) continue;
-      throw data_error(fmt::format("'{}' changed while it was read", path.string()),
-                       "start again when nothing writes there any more");
+      throw data_error(fmt::format("'{}' changed while it was being read", path.string()),
+                       "start again when no other process writes to it");
     }
   }
 
@@ -56,7 +56,7 @@ class UnchangedFiles {
   std::vector<std::pair<fs::path, std::string>> stamps_;
 };
 
-// Hashes of files that were read before. A memory that is lost or unreadable costs time only.
+// Hashes of files that were read before. If this record is lost or unreadable, only time is lost.
 class FileHashes {
  public:
   explicit FileHashes(const fs::path& cache) : path_(cache / "files.json") {
@@ -114,7 +114,7 @@ std::string key_of(const fs::path& cache, const std::vector<SourceFile>& files, 
   return key.hex();
 }
 
-// Opening checks sizes and indices; tokens are checked as they are read.
+// Opening checks sizes and indices; tokens are checked when they are read.
 bool is_whole(const fs::path& folder, const TokenManifest& manifest) try {
   const ShardSet shards(list_token_shards(folder));
   return shards.vocab() == manifest.vocab && shards.num_tokens() == manifest.num_tokens() &&
@@ -160,7 +160,7 @@ CachedTokens cached_tokens(const fs::path& cache, const std::vector<SourceFile>&
   try {
     result.report = tokenize_corpus(files, encoding, result.folder, options, ops);
   } catch (const FileError& failure) {
-    // Another process was faster: renaming onto its folder fails.
+    // If another process was faster, renaming onto its folder fails.
     const bool lost = failure.reason() == ENOTEMPTY || failure.reason() == EEXIST;
     std::optional<TokenManifest> theirs = lost ? find_whole(result.folder) : std::nullopt;
     if (!theirs) throw;

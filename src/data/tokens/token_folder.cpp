@@ -33,12 +33,12 @@ std::vector<fs::path> shards_by_name(const fs::path& folder) {
   return paths;
 }
 
-// A name from a manifest must not lead out of its folder.
+// A name in a manifest must not lead out of its folder.
 bool is_plain_name(const std::string& name) { return is_shard_name(name) && fs::path(name).filename() == name; }
 
 TokenManifest from_json(const nlohmann::json& json) {
   TokenManifest manifest;
-  if (json.at("format") != kFormat || json.at("version") != 1) throw std::runtime_error("it is of another format");
+  if (json.at("format") != kFormat || json.at("version") != 1) throw std::runtime_error("unknown format");
   for (const nlohmann::json& shard : json.at("shards")) {
     manifest.shards.push_back({shard.at("file"), shard.at("tokens"), shard.at("documents")});
     if (!is_plain_name(manifest.shards.back().file)) throw std::runtime_error("a shard's name makes no sense");
@@ -82,7 +82,7 @@ void write_token_manifest(const fs::path& folder, const TokenManifest& manifest,
   for (const TokenManifest::Shard& shard : manifest.shards) {
     json["shards"].push_back({{"file", shard.file}, {"tokens", shard.tokens}, {"documents", shard.documents}});
   }
-  // Paths may hold any bytes.
+  // Paths may contain any bytes.
   replace_file(folder / kTokenManifest, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n", ops);
 }
 

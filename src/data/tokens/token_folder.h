@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders of token shards: what tokenisation writes, and what a user names as tokenised data.
+// Folders of token shards, which tokenisation writes and users name as tokenised data.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace gradmill {
 inline constexpr std::string_view kShardEnding = ".tokens";
 inline constexpr std::string_view kTokenManifest = "tokens.json";
 
-// tokens.json: what the folder holds, for people and for the check that nothing is missing.
+// tokens.json: describes the folder for people, and lists its files so that missing ones are noticed.
 struct TokenManifest {
   struct Shard {
     std::string file;
@@ -35,13 +35,13 @@ struct TokenManifest {
 };
 
 void write_token_manifest(const std::filesystem::path& folder, const TokenManifest& manifest, FileOps& ops);
-// Throws a data_error for a file that is missing or makes no sense.
+// Throws a data_error for a file that is missing or invalid.
 TokenManifest read_token_manifest(const std::filesystem::path& folder);
 
-// Whether the path is a shard or a folder with some: by its name and what is in it, not by reading shards.
+// Whether the path is a shard, or a folder with shards. Decided by names, without reading shards.
 bool is_token_data(const std::filesystem::path& path);
-// The shards of a folder (those its manifest names, else all with the ending, sorted), or the one shard that `path` is.
-// Throws a data_error where there is none.
+// The shards of a folder (those in its manifest, otherwise all files with the ending, sorted), or the single shard
+// `path`. Throws a data_error if there are none.
 std::vector<std::filesystem::path> list_token_shards(const std::filesystem::path& path);
 
 }  // namespace gradmill

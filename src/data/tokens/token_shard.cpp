@@ -22,8 +22,8 @@ std::span<const T> as(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-// Token `index` of the first that is not in the vocabulary, or the number of tokens. The maximum is found first,
-// because that loop has no branches.
+// The index of the first token outside the vocabulary, or the number of tokens. The maximum is computed first, because
+// that loop has no branches.
 template <class T>
 size_t first_unknown(std::span<const T> tokens, uint64_t vocab_size) {
   T most = 0;
@@ -76,7 +76,7 @@ void TokenShard::refuse(std::string_view what) const {
   throw data_error(fmt::format("{}: {}", path_.string(), what), "copy or tokenise this shard again");
 }
 
-// Leaves counts that are no larger than the file, so that no sum of sizes overflows.
+// Returns counts that are no larger than the file, so that no sum of sizes can overflow.
 ShardTrailer TokenShard::check_trailer() const {
   const std::span<const std::byte> file = file_.bytes();
   if (file.size() < sizeof(ShardHeader) + sizeof(ShardTrailer)) refuse("the end is missing");
@@ -112,7 +112,7 @@ void TokenShard::check_blocks(uint64_t begin, uint64_t end) const {
   if (begin == end) return;
   const uint64_t last = (end - 1 - sizeof(ShardHeader)) / kShardBlockBytes;
   for (uint64_t block = (begin - sizeof(ShardHeader)) / kShardBlockBytes; block <= last; ++block) {
-    // Threads may check a block at the same time: they find the same.
+    // Threads may check the same block at the same time, with the same result.
     if (checked_[block].load(std::memory_order_relaxed)) continue;
     check_block(block);
     checked_[block].store(true, std::memory_order_relaxed);

@@ -14,7 +14,7 @@
 
 namespace gradmill {
 
-// Which vocabulary the ids are of.
+// Identifies the vocabulary of the ids.
 struct VocabId {
   uint64_t hash = 0;
   int64_t size = 0;  // ids are in [0, size)
@@ -23,8 +23,8 @@ struct VocabId {
 
 class TokenShard {
  public:
-  // Checks header, trailer, sizes and the document index; tokens are checked when they are first read. Throws a
-  // data_error that names the file and what is wrong with it.
+  // Checks header, trailer, sizes and the document index. Tokens are checked when they are first read. Throws a
+  // data_error that names the file and the problem.
   explicit TokenShard(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -42,15 +42,16 @@ class TokenShard {
   // damaged bytes and tokens where a checksum or an id is wrong, or the file where it became shorter since it was
   // opened; a block's checksum is computed once.
   void read(int64_t first, std::span<int32_t> out) const;
-  // Whether some tokens may be for reading only: no target, as a user's words in a conversation.
+  // Whether some tokens may be context only, not targets, such as a user's words in a conversation.
   bool has_learned_plane() const { return layout_.has_learned; }
-  // Writes `hidden` over those of `ids`, tokens from `first` on, that are not learned. Throws as read().
+  // Overwrites the ids of tokens that are not learned with `hidden`; `ids` start at token `first`. Throws the errors of
+  // read().
   void hide_unlearned(int64_t first, std::span<int32_t> ids, int32_t hidden) const;
-  // How many of `count` tokens from `first` on are learned. Throws as read().
+  // The number of learned tokens among `count` tokens from `first` on. Throws the errors of read().
   int64_t count_learned(int64_t first, int64_t count) const;
-  // Checks `count` tokens from `first` on as read() and the others do, without reading them.
+  // Performs the checks of read() for `count` tokens from `first` on, without reading them.
   void check(int64_t first, int64_t count) const;
-  // Checks all there is.
+  // Checks the whole shard.
   void verify() const;
 
  private:
@@ -71,7 +72,7 @@ class TokenShard {
   ShardLayout layout_{};
   std::span<const uint64_t> ends_, learned_;
   std::span<const uint32_t> checksums_;
-  std::unique_ptr<std::atomic<bool>[]> checked_;  // one a block
+  std::unique_ptr<std::atomic<bool>[]> checked_;  // one per block
 };
 
 }  // namespace gradmill

@@ -8,7 +8,7 @@
 //   block checksums    u32 each: CRC-32C of every kShardBlockBytes of all between header and checksums
 //   ShardTrailer
 //
-// The counts stand at the end, so that a shard is written from front to back and one that was cut off is known as such.
+// The counts are at the end, so that a shard can be written from start to end, and a truncated one is noticed.
 #pragma once
 
 #include <algorithm>
@@ -23,10 +23,10 @@ static_assert(std::endian::native == std::endian::little, "shards are mapped as 
 
 inline constexpr std::array<char, 8> kShardMagic = {'G', 'M', 'T', 'O', 'K', 'E', 'N', 'S'};
 inline constexpr std::array<char, 8> kShardEnd = {'G', 'M', 'T', 'K', 'E', 'N', 'D', '\n'};
-// The newest. A shard is written with the oldest that can hold it: 1 knows no flags.
+// The newest version. A shard is written with the oldest version that can represent it: version 1 has no flags.
 inline constexpr uint32_t kShardVersion = 2;
-inline constexpr uint32_t kShardLearned = 1;  // flag: some tokens are read only, the learned plane says which
-// Small, because a block is read as a whole when the first of its tokens is wanted.
+inline constexpr uint32_t kShardLearned = 1;  // flag: some tokens are not targets; the learned plane says which
+// Small, because a whole block is read when the first of its tokens is needed.
 inline constexpr uint64_t kShardBlockBytes = uint64_t{1} << 18;
 
 struct ShardHeader {
@@ -37,7 +37,7 @@ struct ShardHeader {
   uint64_t vocab_size = 0;
   uint32_t flags = 0;
   std::array<char, 24> reserved{};
-  uint32_t crc = 0;  // of all before it
+  uint32_t crc = 0;  // of all bytes before it
 };
 static_assert(sizeof(ShardHeader) == 64);
 
@@ -45,12 +45,12 @@ struct ShardTrailer {
   uint64_t num_tokens = 0;
   uint64_t num_documents = 0;
   uint32_t checksums_crc = 0;  // of the block checksums
-  uint32_t crc = 0;            // of all before it
+  uint32_t crc = 0;            // of all bytes before it
   std::array<char, 8> end = kShardEnd;
 };
 static_assert(sizeof(ShardTrailer) == 32);
 
-// Where the parts lie. Only for counts that the file's size has been found to allow.
+// The positions of the parts. Use it only for counts that have been checked against the file's size.
 struct ShardLayout {
   uint64_t token_bytes, num_tokens, num_documents;
   bool has_learned;
@@ -63,7 +63,7 @@ struct ShardLayout {
   }
   uint64_t trailer_at() const { return checksums_at() + num_blocks() * sizeof(uint32_t); }
   uint64_t file_bytes() const { return trailer_at() + sizeof(ShardTrailer); }
-  // A block's bytes are [block_begin(i), block_begin(i + 1)) of the file.
+  // Block i consists of the bytes [block_begin(i), block_begin(i + 1)) of the file.
   uint64_t block_begin(uint64_t block) const {
     return std::min(sizeof(ShardHeader) + block * kShardBlockBytes, checksums_at());
   }

@@ -18,8 +18,8 @@ bool large_enough(int64_t num_tokens, double validation_fraction, int64_t contex
   return train > context && num_tokens - train > context;
 }
 
-// The fewest tokens that can be split, looked for from just below where real numbers put them. Past 2^53, where doubles
-// stop counting, any answer is "too many".
+// The smallest number of tokens that can be split, searched from just below the value in real numbers. Beyond 2^53,
+// where doubles cannot count, any answer means "too many".
 int64_t tokens_needed(double validation_fraction, int64_t context) {
   constexpr double kLargest = 0x1p53;
   const double length = static_cast<double>(context);

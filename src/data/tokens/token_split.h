@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cut of a corpus into a part to learn from and a part to be measured on.
+// Splits a corpus into training and validation tokens.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ struct TokenSplit {
   std::vector<int32_t> train, validation;
 };
 
-// Validation is the tail: train gets the first floor(n * (1 - validation_fraction)) tokens. Throws a usage_error unless
-// 0 < validation_fraction < 1 and context >= 1, and a data_error unless both parts hold at least one sequence and its
-// last target, context + 1 tokens.
+// Validation is the end of the corpus: training gets the first floor(n * (1 - validation_fraction)) tokens. Throws a
+// usage_error unless 0 < validation_fraction < 1 and context >= 1, and a data_error unless both parts have at least
+// context + 1 tokens: one sequence and its last target.
 TokenSplit split_tokens(std::vector<int32_t> tokens, double validation_fraction, int64_t context);
 
 }  // namespace gradmill

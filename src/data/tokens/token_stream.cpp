@@ -30,7 +30,7 @@ RecordBlocksOptions blocks_options(const TokenStreamOptions& options) {
           .seed = options.loader.seed};
 }
 
-// Units and blocks to one number; equal ones would only be shuffled alike.
+// Maps units and blocks to one number. A collision would only mean that two blocks are shuffled alike.
 int64_t row_stream(const BlockPlace& place) { return 1 + place.unit + place.block * 1'000'003; }
 
 }  // namespace
@@ -42,7 +42,7 @@ struct TokenStream::Job {
 
 struct TokenStream::Rows {
   TokenBlock tokens;
-  RowList rows;  // in this epoch's order
+  RowList rows;  // in the order of this epoch
   HeldBytes held;
 
   std::span<const Piece> row(int64_t index) const { return rows.rows(index, index + 1); }
@@ -71,7 +71,7 @@ struct TokenStream::Rows {
     }
     return count;
   }
-  // Tokens of the piece that another follows.
+  // The number of tokens in the piece that are followed by another token.
   static int64_t num_known(const Piece& piece) { return piece.length - (piece.has_next ? 0 : 1); }
 };
 
@@ -90,8 +90,8 @@ TokenStream::TokenStream(std::vector<SourceFile> files, RecordEncoding encoding,
                        options_.loader.batch_size));
   fingerprint_ = std::stoull(hash.hex().substr(0, 16), nullptr, 16);
   if (from.fingerprint != 0 && from.fingerprint != fingerprint_) {
-    throw data_error("the data, the tokenizer or how they are packed is not what this stream began with",
-                     "go on with the same files and settings, or start anew");
+    throw data_error("the data, the tokenizer or the packing differs from what this stream began with",
+                     "resume with the same files and settings, or start a new run");
   }
   const auto take = [this]() -> std::optional<Job> {
     std::optional<RecordBlock> block = blocks_.next();
@@ -132,9 +132,9 @@ void TokenStream::next_block() {
     empty_blocks_from_ = -1;
   } else if (empty_blocks_from_ < 0) {
     empty_blocks_from_ = place.epoch;
-  } else if (place.epoch > empty_blocks_from_ + 1) {  // a whole epoch, wherever it began
+  } else if (place.epoch > empty_blocks_from_ + 1) {  // a whole epoch, wherever the stream began
     const std::string skipped = bad_.summary();
-    throw data_error(fmt::format("there is no token in all the data{}{}", skipped.empty() ? "" : ": ", skipped),
+    throw data_error(fmt::format("the data contains no tokens{}{}", skipped.empty() ? "" : ": ", skipped),
                      "check the files and the column that holds the text");
   }
   place_ = place;
@@ -216,7 +216,7 @@ StreamPosition StreamPosition::parse(std::string_view text) {
   StreamPosition position;
   const std::string_view whole = text;
   const auto refused = [whole] {
-    return data_error(fmt::format("'{}' is no position in a stream", whole), "take one that a run has saved");
+    return data_error(fmt::format("'{}' is not a position in a stream", whole), "use one that a run has saved");
   };
   const auto read = [&](auto& value, int base) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);

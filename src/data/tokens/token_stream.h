@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TokenStream: training batches from data files of any size, tokenised on the way, in bounded memory and without files.
+// TokenStream: training batches from data files of any size, tokenised on the fly, in limited memory and without files.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,20 @@
 namespace gradmill {
 
 struct TokenStreamOptions {
-  PackOptions pack;            // block_tokens is not used: blocks are counted in bytes here
-  PackedLoaderOptions loader;  // num_threads tokenise; prefetch and damaged are not used
-  ReadOptions read;            // its fields are the encoding's
-  // Records of one block are packed and shuffled together: the shuffle buffer. The order of blocks is shuffled too.
+  PackOptions pack;            // block_tokens is unused: blocks are measured in bytes here
+  PackedLoaderOptions loader;  // num_threads tokenise; prefetch and damaged are unused
+  ReadOptions read;            // its fields are those of the encoding
+  // Records of one block are packed and shuffled together: this is the shuffle buffer. The order of blocks is shuffled
+  // too.
   int64_t block_bytes = int64_t{8} << 20;
 };
 
-// Where a stream stands, between two steps: a few numbers, whatever the data's size.
+// The position of a stream between two steps: a few numbers, for any size of data.
 struct StreamPosition {
   int64_t step = 0;
   BlockPlace block;
-  int64_t row = 0;           // of the block: the next one
-  uint64_t fingerprint = 0;  // of the data and the options; 0: not known
+  int64_t row = 0;           // the next row in the block
+  uint64_t fingerprint = 0;  // of the data and the options; 0: unknown
 
   bool operator==(const StreamPosition&) const = default;
   std::string to_string() const;
@@ -39,35 +40,35 @@ struct StreamPosition {
 };
 
 struct StreamStats {
-  LoaderStats loader;  // results of its crew are blocks
+  LoaderStats loader;  // the results of its crew are blocks
   int64_t records = 0, epoch = 0;
-  int64_t held_bytes = 0, peak_bytes = 0;  // of blocks: text, tokens, rows
+  int64_t held_bytes = 0, peak_bytes = 0;  // memory of blocks: text, tokens, rows
 };
 
-// Blocks of records (RecordBlocks) are tokenised and packed by threads, each block by one, and their rows, in the order
-// of the blocks, are cut into steps of batch_size rows. Each token is in exactly one row an epoch; a step may end one
-// epoch and begin the next. Rows depend on the files, the encoding, the options and the seed alone: not on threads,
-// ranks, the start, or the cut into micro-batches.
+// Threads tokenise and pack blocks of records (RecordBlocks), one block per thread. The rows, in the order of the
+// blocks, are cut into steps of batch_size rows. Each token is in exactly one row per epoch; a step may end one epoch
+// and begin the next. Rows depend only on the files, the encoding, the options and the seed, not on threads, ranks, the
+// first step or the split into micro-batches.
 //
-// Ranks get disjoint rows of each step. Each rank tokenises all blocks, since only then it knows which rows are whose
-// without asking the others; where that is too slow, tokenise the data into shards once.
+// Ranks get disjoint rows of each step. Each rank tokenises all blocks, because only then it knows its rows without
+// communication. If that is too slow, tokenise the data into shards once.
 //
-// Packing ends at a block's end, so a block's last rows may be padded, and with PackMode::concatenated the last token
-// of a block has no target.
+// Packing ends at the end of a block, so the last rows of a block may be padded, and with PackMode::concatenated the
+// last token of a block has no target.
 //
-// Memory: num_threads + 2 blocks, each of its text and its tokens: about 3 * block_bytes for English.
+// Memory: num_threads + 2 blocks with their text and tokens: about 3 * block_bytes each for English.
 //
-// Going on from a position reads the block it is in and those behind it: one a thread. In compressed files and tables
-// the file has to be read up to there (see RecordBlocks), but nothing is tokenised twice.
+// Resuming from a position reads the current block and, to keep the threads busy, one more per thread. In compressed
+// files and tables, the file must be read up to the position (see RecordBlocks), but nothing is tokenised twice.
 class TokenStream {
  public:
-  // Throws a usage_error for an option out of range, a data_error for files that are not there, and for a position of
-  // other data or options.
+  // Throws a usage_error for an option out of range, and a data_error for missing files and for a position that belongs
+  // to other data or options.
   TokenStream(std::vector<SourceFile> files, RecordEncoding encoding, TokenStreamOptions options,
               const StreamPosition& from = {});
   ~TokenStream();
 
-  // Throws a data_error for what cannot be used, unless it is skipped, and for data without any token.
+  // Throws a data_error for data that cannot be used, unless it is skipped, and for data without any token.
   StepBatch next();
   StreamPosition position() const;
   StreamStats stats() const;
@@ -95,9 +96,9 @@ class TokenStream {
   LoaderStats loader_;
   int64_t step_, num_records_ = 0, empty_blocks_from_ = -1;
   Block block_;
-  BlockPlace place_;  // of block_
+  BlockPlace place_;  // position of block_
   int64_t row_;
-  std::unique_ptr<Crew<Job, Rows>> crew_;  // last, so that its threads end before what they use
+  std::unique_ptr<Crew<Job, Rows>> crew_;  // last, so that its threads end before the data they use
 };
 
 }  // namespace gradmill

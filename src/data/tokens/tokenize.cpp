@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Documents, one shard after the other.
+// Writes documents to one shard after the other.
 class ShardSequence {
  public:
   ShardSequence(const fs::path& folder, const RecordEncoding& encoding, int64_t shard_tokens, FileOps& ops)
@@ -67,7 +67,7 @@ class ShardSequence {
   FileOps& ops_;
   std::unique_ptr<TokenShardWriter> writer_;
   std::string name_;
-  bool is_open_ = false;  // a document has begun
+  bool is_open_ = false;  // a document has been started
   std::vector<TokenManifest::Shard> shards_;
 };
 
@@ -107,9 +107,8 @@ TokenizeReport tokenize_corpus(std::vector<SourceFile> files, const RecordEncodi
   }
   report.skipped = bad.summary();
   if (report.progress.tokens == 0) {
-    throw data_error(
-        fmt::format("there is no token in all the data{}{}", report.skipped.empty() ? "" : ": ", report.skipped),
-        "check the files and the column that holds the text");
+    throw data_error(fmt::format("the data contains no tokens{}{}", report.skipped.empty() ? "" : ": ", report.skipped),
+                     "check the files and the column that holds the text");
   }
   report.manifest.shards = shards.finish();
   report.manifest.vocab = encoding.vocab;

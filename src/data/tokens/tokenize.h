@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenize_corpus: data files into a folder of token shards.
+// tokenize_corpus: converts data files to a folder of token shards.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ struct TokenizeProgress {
 };
 
 struct TokenizeOptions {
-  ReadOptions read = {};                    // its fields are the encoding's
-  int num_threads = 0;                      // beside the one that reads and writes
-  int64_t shard_tokens = int64_t{1} << 27;  // a shard ends with the document that reaches this
-  int64_t block_bytes = int64_t{1} << 20;   // what a thread takes at once
-  // Called after every block; false gives up: an Error with ExitCode::interrupted, and no output.
+  ReadOptions read = {};                    // its fields are those of the encoding
+  int num_threads = 0;                      // in addition to the thread that reads and writes
+  int64_t shard_tokens = int64_t{1} << 27;  // a shard ends with the document that reaches this size
+  int64_t block_bytes = int64_t{1} << 20;   // amount of data that a thread processes at a time
+  // Called after every block. Returning false cancels: throws an Error with ExitCode::interrupted and leaves no output.
   std::function<bool(const TokenizeProgress&)> progress = {};
-  // Called when all is written, before it is there for others; may throw.
+  // Called when everything is written, before the folder becomes visible; may throw.
   std::function<void()> before_publishing = {};
   CrewNote note = {};
 };
@@ -39,11 +39,10 @@ struct TokenizeReport {
   std::string skipped;  // BadRecords::summary
 };
 
-// Documents are in the order of the files and their records, whatever the number of threads. The folder is there as a
-// whole when it returns, and not at all after any failure; its parents are made. Memory: two blocks a thread, with
-// their tokens, one block of a shard, and eight bytes for each of its documents. Throws a usage_error where `out`
-// exists and is not an empty folder, a data_error for data that cannot be used or has no token, FileError where the
-// disk fails.
+// Documents are in the order of the files and their records, for any number of threads. The folder appears complete on
+// return, and not at all after a failure; missing parents are created. Memory: two blocks per thread with their tokens,
+// one block of a shard, and eight bytes per document of the shard. Throws a usage_error if `out` exists and is not an
+// empty folder, a data_error for data that cannot be used or has no token, and FileError if the disk fails.
 TokenizeReport tokenize_corpus(std::vector<SourceFile> files, const RecordEncoding& encoding,
                                const std::filesystem::path& out, TokenizeOptions options,
                                FileOps& ops = real_file_ops());

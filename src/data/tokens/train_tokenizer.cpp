@@ -11,7 +11,7 @@
 namespace gradmill {
 namespace {
 
-// What transformers' AutoTokenizer wants to know beside tokenizer.json.
+// The settings that transformers' AutoTokenizer needs in addition to tokenizer.json.
 nlohmann::ordered_json config_of(const std::vector<std::string>& special_tokens) {
   nlohmann::ordered_json json = {{"tokenizer_class", "PreTrainedTokenizerFast"},
                                  {"clean_up_tokenization_spaces", false},
@@ -58,9 +58,8 @@ TrainTokenizerReport train_tokenizer(std::vector<SourceFile> files, const std::f
   feed_all(trainer, stream, options, report);
   report.skipped = stream.bad_records().summary();
   if (report.text_bytes == 0) {
-    throw data_error(
-        fmt::format("there is no text in all the data{}{}", report.skipped.empty() ? "" : ": ", report.skipped),
-        "check the files and the column that holds the text");
+    throw data_error(fmt::format("the data contains no text{}{}", report.skipped.empty() ? "" : ": ", report.skipped),
+                     "check the files and the column that holds the text");
   }
   const TrainedBpe trained = trainer.train();
   report.vocab_size = std::ssize(trained.tokens);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Learns a byte-level BPE from data files and writes the folder that Hugging Face's libraries load.
+// Learns a byte-level BPE from data files and writes a folder that Hugging Face's libraries can load.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct TrainTokenizerOptions {
   BpeTrainerOptions bpe = {.special_tokens = {"<|endoftext|>"}};  // the first special token ends a document
   ReadOptions read = {};
   std::string column = "text";
-  int64_t max_bytes = 0;  // of text to learn from, taken from the start; 0: all
-  // Called every few thousand records; false gives up, as an Error with ExitCode::interrupted.
+  int64_t max_bytes = 0;  // bytes of text to learn from, taken from the start; 0: all
+  // Called every few thousand records. Returning false cancels with an Error with ExitCode::interrupted.
   std::function<bool(int64_t records, int64_t text_bytes)> progress = {};
 };
 
@@ -29,8 +29,8 @@ struct TrainTokenizerReport {
   std::string skipped;  // BadRecords::summary
 };
 
-// Writes tokenizer.json, tokenizer_config.json and special_tokens_map.json; the folder is there as a whole or not at
-// all. Memory: the different words of the text. Throws as tokenize_corpus.
+// Writes tokenizer.json, tokenizer_config.json and special_tokens_map.json. The folder appears complete or not at all.
+// Memory: the distinct words of the text. Throws the errors of tokenize_corpus.
 TrainTokenizerReport train_tokenizer(std::vector<SourceFile> files, const std::filesystem::path& out,
                                      const TrainTokenizerOptions& options, FileOps& ops = real_file_ops());
 

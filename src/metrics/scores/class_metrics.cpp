@@ -13,7 +13,7 @@ namespace {
 
 double ratio(double part, double whole) { return whole == 0 ? 0 : part / whole; }
 
-// Correlation of two one-hot assignments (Gorodkin's R_K).
+// The correlation of two one-hot assignments (Gorodkin's R_K).
 double correlation(const ConfusionMatrix& matrix) {
   double right = 0, products = 0, truths = 0, decisions = 0;
   const auto total = double(matrix.total());
@@ -41,7 +41,7 @@ size_t width_of(std::span<const std::string> names, size_t least) {
   return std::min(least, kMost);
 }
 
-// Cut between characters, so that what is left is UTF-8.
+// Cuts between characters, so that the result is valid UTF-8.
 std::string shortened(const std::string& name, size_t most) {
   if (name.size() <= most) return name;
   while (most > 0 && (static_cast<unsigned char>(name[most]) & 0xC0) == 0x80) --most;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How good a classifier's decisions are. Definitions are scikit-learn's, with 0 where one divides by nothing.
+// Metrics of a classifier's decisions. The definitions are those of scikit-learn; a division by zero gives 0.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace gradmill {
 class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(int64_t num_classes);
-  // Both are class ids; decisions[i] is about the example whose class is truth[i].
+  // Both contain class ids: decisions[i] belongs to the example whose class is truth[i].
   ConfusionMatrix(int64_t num_classes, std::span<const int32_t> truth, std::span<const int32_t> decisions);
 
   void add(int32_t truth, int32_t decision) { ++counts_[index(truth, decision)]; }
@@ -26,25 +26,25 @@ class ConfusionMatrix {
   size_t index(int32_t truth, int32_t decision) const;
 
   int64_t num_classes_;
-  std::vector<int64_t> counts_;  // a row for each true class
+  std::vector<int64_t> counts_;  // one row per true class
 };
 
 struct ClassScores {
   double precision = 0, recall = 0, f1 = 0;
-  int64_t support = 0;  // examples of the class
+  int64_t support = 0;  // number of examples of the class
 };
 
 struct ClassReport {
   std::vector<ClassScores> classes;
-  ClassScores macro;     // means over classes that occur, among the examples or the decisions
-  ClassScores weighted;  // means weighted by support
+  ClassScores macro;     // mean over the classes that occur in the examples or the decisions
+  ClassScores weighted;  // mean weighted by support
   double accuracy = 0;
-  double micro_f1 = 0;  // of all decisions together: with one label for each example the same as the accuracy
-  double mcc = 0;       // Matthews' correlation: 0 is chance, 1 perfect; for any number of classes
+  double micro_f1 = 0;  // over all decisions together; with one label per example this equals the accuracy
+  double mcc = 0;       // Matthews' correlation: 0 is chance, 1 is perfect; works for any number of classes
 };
 ClassReport class_report(const ConfusionMatrix& matrix);
 
-// Tables for a terminal, each line ended. Names of classes by id.
+// Tables for a terminal; each line ends with a line feed. `names` has the class names by id.
 std::string describe(const ClassReport& report, std::span<const std::string> names);
 std::string describe(const ConfusionMatrix& matrix, std::span<const std::string> names);
 

@@ -10,7 +10,7 @@
 namespace gradmill {
 namespace {
 
-// Two passes: deviations from the mean do not cancel as sums of squares would.
+// Two passes, because sums of deviations from the mean do not cancel as sums of squares would.
 template <class T>
 double pearson(std::span<const T> a, std::span<const T> b) {
   const auto mean = [](std::span<const T> x) { return std::accumulate(x.begin(), x.end(), 0.0) / double(x.size()); };

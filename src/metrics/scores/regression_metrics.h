@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How near predicted numbers are to true ones.
+// How close predicted numbers are to the true ones.
 #pragma once
 
 #include <span>
@@ -9,12 +9,12 @@ namespace gradmill {
 
 struct RegressionScores {
   double mse = 0, mae = 0;
-  double pearson = 0, spearman = 0;  // not a number where either side is constant
+  double pearson = 0, spearman = 0;  // NaN if either side is constant
 };
-// Of at least one example.
+// Requires at least one example.
 RegressionScores regression_scores(std::span<const float> predicted, std::span<const float> truth);
 
-// From 1 on; equal values share the mean of their ranks.
+// Ranks count from 1. Equal values all get the mean of their ranks.
 std::vector<double> average_ranks(std::span<const float> values);
 
 }  // namespace gradmill

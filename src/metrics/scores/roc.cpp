@@ -11,7 +11,7 @@
 
 namespace gradmill {
 
-// Mann and Whitney's statistic from the ranks of the positives.
+// The Mann-Whitney statistic, computed from the ranks of the positives.
 double roc_auc(std::span<const float> scores, std::span<const uint8_t> positive) {
   assert(scores.size() == positive.size());
   const std::vector<double> ranks = average_ranks(scores);

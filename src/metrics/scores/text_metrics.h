@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A language model's loss in other units.
+// The loss of a language model in other units.
 #pragma once
 
 #include <cmath>
@@ -8,9 +8,9 @@
 
 namespace gradmill {
 
-// Of a mean loss in nats.
+// `loss` is a mean in nats.
 inline double perplexity(double loss) { return std::exp(loss); }
-// Comparable between tokenizers: the loss of a whole text by its length. Not a number for an empty one.
+// The loss of a whole text divided by its length, which is comparable between tokenizers. NaN for an empty text.
 inline double bits_per_byte(double loss_sum, int64_t num_bytes) {
   if (num_bytes == 0) return std::numeric_limits<double>::quiet_NaN();
   return loss_sum / std::log(2.0) / double(num_bytes);

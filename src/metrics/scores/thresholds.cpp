@@ -12,7 +12,7 @@
 namespace gradmill {
 namespace {
 
-// Of the positive class: decisions are right positives, wrong positives, wrong negatives, right negatives.
+// The score for given counts of true positives, false positives, false negatives and true negatives.
 double score_of(ThresholdGoal goal, double tp, double fp, double fn, double tn) {
   const auto ratio = [](double part, double whole) { return whole == 0 ? 0 : part / whole; };
   if (goal == ThresholdGoal::f1) return ratio(2 * tp, 2 * tp + fp + fn);
@@ -43,7 +43,7 @@ Threshold best_threshold(std::span<const float> scores, std::span<const uint8_t>
     const bool nearer = std::abs(value - 0.5) < std::abs(best.value - 0.5);
     if (score > best.score || (score == best.score && nearer)) best = {value, score};
   };
-  // No score is as high as this one: nothing is positive.
+  // This threshold is above every score, so that no example is positive.
   consider(std::nextafter(std::max(1.0, double(scores[order.front()])), 2.0));
   for (size_t i = 0; i < order.size();) {
     const float score = scores[order[i]];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From which probability on a binary classifier should say yes.
+// Chooses the probability from which a binary classifier should say yes.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 namespace gradmill {
 
 enum class ThresholdGoal : uint8_t { f1, accuracy, mcc };
-// "f1", "accuracy", "mcc". Throws a usage_error for another name.
+// Reads "f1", "accuracy" or "mcc". Throws a usage_error for any other name.
 ThresholdGoal threshold_goal(std::string_view name);
 
 struct Threshold {
-  double value = 0.5;  // scores from it on are positive
-  double score = 0;    // what is reached with it
+  double value = 0.5;  // scores of at least this value are positive
+  double score = 0;    // the value of the metric with this threshold
 };
-// The best of all cuts between two different scores, with all or none positive among them; of equally good ones the
-// nearest to 0.5. Scores are probabilities.
+// The best of all cuts between two different scores, including the cuts that make all or no examples positive. Among
+// equally good cuts, the one closest to 0.5. Scores are probabilities.
 Threshold best_threshold(std::span<const float> scores, std::span<const uint8_t> positive, ThresholdGoal goal);
 
 }  // namespace gradmill

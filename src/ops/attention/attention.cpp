@@ -24,7 +24,8 @@ void validate(const AttentionArgs& args) {
 
 double square(double value) { return value * value; }
 
-// Weights that the mask leaves, of all heads: the band's area in as many sequences of max_len as there can be.
+// The number of weights that the mask leaves, over all heads: the area of the band in as many sequences of max_len as
+// fit.
 double visible_weights(const AttentionArgs& args) {
   const double len = double(args.seq.max_len);
   const double seqs = std::min(double(args.seq.max_seqs), double(args.k.rows()) / len);
@@ -32,7 +33,8 @@ double visible_weights(const AttentionArgs& args) {
   const double queries = std::min(len, double(args.q.rows()) / seqs);
   const double left = args.mask.left < 0 ? len : std::min(len, double(args.mask.left));
   const double right = args.mask.right < 0 ? len : std::min(len, double(args.mask.right));
-  // Queries stand at len - queries .. len. What lies over and under the band is a triangle each, or part of one.
+  // Queries have the positions len - queries .. len. The parts above and below the band are triangles, or parts of
+  // triangles.
   const double over = square(std::max(0.0, queries - right)) / 2;
   const double under = (square(std::max(0.0, len - left)) - square(std::max(0.0, len - queries - left))) / 2;
   return double(args.heads) * seqs * (queries * len - over - under);
@@ -40,8 +42,8 @@ double visible_weights(const AttentionArgs& args) {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// Upper bounds for a GPU that is not here to be asked. What cuDNN's backward keeps, in fp32 but for the last: sums of
-// dout * out, the gradient of q, and with grouped heads those of k and v for every query head.
+// Upper bounds for a GPU that is not present. cuDNN's backward keeps, in fp32 except for the last: the sums of dout *
+// out, the gradient of q, and, with grouped heads, the gradients of k and v for every query head.
 int64_t backward_bound(const AttentionGradArgs& args) {
   const AttentionArgs& forward = args.forward;
   const int64_t rows = forward.q.rows(), size = static_cast<int64_t>(size_of(forward.q.dtype));
@@ -50,7 +52,8 @@ int64_t backward_bound(const AttentionGradArgs& args) {
     const int64_t dq = rows * forward.q.cols() * 4, dkv = group > 1 ? 2 * rows * forward.q.cols() * size : 0;
     return sums + dq + dkv + 16 * kMiB;
   }
-  // Ragged accumulators are as wide as the rows they end in, up to the limit beyond which our own kernel is used.
+  // The accumulators of ragged problems are as wide as the rows that receive the result. Above a limit our own kernel
+  // is used.
   const int64_t wide = rows * args.dq.row_stride * 4 * (group > 1 ? 1 + 2 * group : 1);
   const int64_t limit = 64 * kMiB + 8 * rows * (forward.q.cols() + 2 * forward.k.cols()) * size;
   return sums + std::min(wide, limit) + 16 * kMiB;
@@ -115,7 +118,7 @@ void attention_backward(ExecContext& ctx, const AttentionGradArgs& args) {
   assert(args.dk.shape == forward.k.shape && args.dv.shape == forward.k.shape);
   const ArenaScope scope(ctx.scratch);
   const TensorView workspace = backward_workspace(ctx, args);
-  // Five products: the logits again, the gradients of weights, values, queries and keys.
+  // Five GEMMs: the logits again, and the gradients of weights, values, queries and keys.
   const OpCost cost{.flops = 10 * double(forward.head_dim) * visible_weights(forward),
                     .bytes = double(4 * forward.q.bytes() + 4 * forward.k.bytes() + forward.lse.bytes()),
                     .matrix = true};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over the sequences of a SeqLayout: out = softmax(scale * q·kᵀ, masked) · v; query head h reads key head
-// h / (H / Hkv). Tiled: no T×T matrix is stored, forward or backward.
+// Attention over the sequences of a SeqLayout: out = softmax(scale * q·kᵀ, masked) · v. Query head h reads key head h /
+// (H / Hkv). Tiled: no T×T matrix is stored, in the forward or the backward.
 #pragma once
 
 #include "core/exec_context.h"
@@ -9,8 +9,8 @@
 
 namespace gradmill {
 
-// Key k is visible to query q (positions within the sequence; queries are the last rows of the keys) iff
-// q - left <= k <= q + right. Negative: no limit. Causal is {-1, 0}; causal with a window of W keys is {W - 1, 0}.
+// Key k is visible to query q iff q - left <= k <= q + right, with positions within the sequence; queries are the last
+// rows of the keys. A negative value means no limit. Causal is {-1, 0}; causal with a window of W keys is {W - 1, 0}.
 struct AttentionMask {
   int64_t left = -1;
   int64_t right = -1;
@@ -21,36 +21,36 @@ struct AttentionArgs {
   TensorView k;    // (M, Hkv * D)
   TensorView v;    // (M, Hkv * D)
   TensorView out;  // (N, H * D)   padding rows become 0
-  // (H, N) fp32 out: natural log of the softmax denominator, padding rows 0. Only the backward of the same op may read
-  // it: where cuDNN does the work, it keeps its own statistics there, in an order of its own.
+  // (H, N) fp32 out: natural log of the softmax denominator; 0 in padding rows. Only the backward of the same op may
+  // read it, because cuDNN stores its own statistics here, in its own order.
   TensorView lse;
   SeqLayout seq;
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   float scale = 1;
   AttentionMask mask;
-  // Drops attention weights with probability scalars->dropout when `dropout`, at coordinates (site, step, query token
-  // in the effective batch, head * dropout_columns(seq) + key position in its sequence).
+  // If `dropout`, drops attention weights with probability scalars->dropout. The coordinates are (site, step, query
+  // token in the effective batch, head * dropout_columns(seq) + key position in its sequence).
   bool dropout = false;
   uint32_t dropout_site = 0;
 };
 void attention_forward(ExecContext& ctx, const AttentionArgs& args);
 
-// Columns of a head's dropout mask: eight of them share a random block, and no two heads share one.
+// Columns of a head's dropout mask, rounded up to eight, because eight columns share a random block and heads must not.
 inline int64_t dropout_columns(const SeqLayout& seq) { return (seq.max_len + 7) / 8 * 8; }
 
 struct AttentionGradArgs {
-  AttentionArgs forward;  // out and lse as the forward left them
+  AttentionArgs forward;  // with out and lse from the forward
   TensorView dout;        // (N, H * D)
-  TensorView dq, dk, dv;  // like q, k, v; written whole (padding rows 0); rows may be strided
+  TensorView dq, dk, dv;  // like q, k, v; written completely (padding rows are 0); rows may be strided
 };
 void attention_backward(ExecContext& ctx, const AttentionGradArgs& args);
-// What gradients may lie over: nothing, dv over v, or dq, dk and dv over q, k and v. Nothing on paper: a plan has room
-// for both.
+// Which inputs the gradients may overwrite: none, v (with dv), or q, k and v (with dq, dk and dv). A dry run answers
+// none: the plan has space for both.
 enum class AttentionOverwrites : uint8_t { nothing, values, everything };
 AttentionOverwrites attention_backward_overwrites(ExecContext& ctx, const AttentionGradArgs& args);
 
-// `workspace`: on a GPU, as many bytes as attention_workspace() of ops/attention/attention_cuda.h says. On a CPU
-// undefined, but for the backward where T is narrower than fp32: there it is the accumulator (2, M, Hkv * D) fp32 of dk
+// `workspace`: on a GPU, as many bytes as attention_workspace() of ops/attention/attention_cuda.h returns. On a CPU
+// undefined, except for the backward if T is narrower than fp32: then it is the accumulator (2, M, Hkv * D) fp32 of dk
 // and dv.
 template <Device D, class T>
 void attention_forward(ExecContext& ctx, const AttentionArgs& args, const TensorView& workspace);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention backward on the CPU, one key head of one sequence: dk and dv have one writer, which adds in a fixed order.
-// Weights are computed again from the saved log-sum-exp.
+// Attention backward on the CPU for one key head of one sequence. dk and dv have a single writer, which adds in a fixed
+// order. Weights are recomputed from the saved log-sum-exp.
 #if defined(GRADMILL_OPS_ATTENTION_BACKWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GRADMILL_OPS_ATTENTION_BACKWARD_INL_H_
 #undef GRADMILL_OPS_ATTENTION_BACKWARD_INL_H_
@@ -19,7 +19,7 @@ namespace {
 struct BackwardBuffers {
   HWY_ALIGN float q_transposed[kMaxHeadDim * kAttentionTile];
   HWY_ALIGN float dout_transposed[kMaxHeadDim * kAttentionTile];
-  HWY_ALIGN float q[kAttentionTile * kMaxHeadDim];  // staged rows
+  HWY_ALIGN float q[kAttentionTile * kMaxHeadDim];  // rows copied to fp32
   HWY_ALIGN float dout[kAttentionTile * kMaxHeadDim];
   HWY_ALIGN float k[kAttentionTile * kMaxHeadDim];
   HWY_ALIGN float v[kAttentionTile * kMaxHeadDim];
@@ -28,14 +28,14 @@ struct BackwardBuffers {
   HWY_ALIGN float dscores[kAttentionTile * kAttentionTile];
   HWY_ALIGN float keep[kAttentionTile * kAttentionTile];
   HWY_ALIGN float lse[kAttentionTile];    // in units of log 2
-  HWY_ALIGN float delta[kAttentionTile];  // sum of out * dout
+  HWY_ALIGN float delta[kAttentionTile];  // sums of out * dout
 };
 
-// One query tile of one head.
+// One tile of queries of one head.
 struct QueryTile {
   int64_t head;
-  Range queries;  // in the sequence
-  Range rows;     // in the batch
+  Range queries;  // positions in the sequence
+  Range rows;     // rows in the batch
   Rows q, dout;
 };
 
@@ -64,7 +64,7 @@ HWY_INLINE QueryTile load_queries(const AttentionGradArgs& args, const SequenceR
   return tile;
 }
 
-// From scores and the gradients of the dropped weights, in place: the dropped weights and the gradients of the scores.
+// Converts in place: scores become dropped weights, and gradients of dropped weights become gradients of scores.
 template <bool kDropout>
 HWY_INLINE void softmax_gradient(const Band& band, float scale, BackwardBuffers& b) {
   const auto width = static_cast<int64_t>(lanes());
@@ -89,14 +89,15 @@ HWY_INLINE void softmax_gradient(const Band& band, float scale, BackwardBuffers&
   }
 }
 
-// Where dk and dv add up: fp32 rows of one key head of one sequence.
+// Accumulators of dk and dv: fp32 rows of one key head of one sequence.
 struct KeyGradients {
   float *dk, *dv;
   int64_t dk_stride, dv_stride;
 };
 
-// `terms` adds to scores as in forward_tile(), and hears of their gradients: terms.add_gradients(head, queries, keys,
-// q, k, dscores, dk, dk_stride, dq, dq_stride), where dq and dk already hold the share of the contents.
+// `terms` adds to the scores as in forward_tile(), and receives their gradients through terms.add_gradients(head,
+// queries, keys, q, k, dscores, dk, dk_stride, dq, dq_stride), when dq and dk already contain the contribution of the
+// contents.
 template <class T, class Terms>
 void backward_queries(const AttentionGradArgs& args, const AttentionDropout& dropout, const SequenceRows& rows,
                       int64_t head, Range queries, const KeyGradients& gradients, BackwardBuffers& b, Terms& terms) {

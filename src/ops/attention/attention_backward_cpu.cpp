@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention backward on the CPU: a task is one key head of one sequence.
+// Attention backward on the CPU. Each task is one key head of one sequence.
 #include "ops/attention/attention_cpu.h"
 
 #undef HWY_TARGET_INCLUDE

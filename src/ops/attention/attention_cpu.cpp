@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention forward on the CPU: a task is one tile of queries of one head.
+// Attention forward on the CPU. Each task is one tile of queries of one head.
 #include "ops/attention/attention_cpu.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU's attention kernels agree on: tiles, which of their elements are visible, and dropout's parameters.
+// Common definitions of the CPU's attention kernels: tiles, visibility of their elements, and parameters of dropout.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace gradmill::attention {
 
-// Queries and keys of a tile: with heads of 64 every operand of a product fits half the first-level cache.
+// Number of queries and of keys in a tile. With heads of 64, every operand of a GEMM fits half of the first-level
+// cache.
 inline constexpr int64_t kAttentionTile = 64;
 inline constexpr int64_t kMaxHeadDim = 256;
 
@@ -22,7 +23,7 @@ struct Range {
 
 inline int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-// The rows of one sequence; `ahead` is the position of its first query.
+// The rows of one sequence. `ahead` is the position of its first query.
 struct SequenceRows {
   Range queries, keys;
   int64_t ahead;
@@ -33,12 +34,13 @@ inline SequenceRows sequence_rows(const SeqLayout& seq, int64_t index) {
   return {queries, keys, keys.size() - queries.size()};
 }
 
-// Key k of a tile is visible to query q iff q + low <= k <= q + high, both counted from the tile's first.
+// Key k of a tile is visible to query q iff q + low <= k <= q + high, both counted from the tile's first element.
 struct Band {
   int64_t queries, keys;
   int64_t low, high;
 
-  // What any of the queries [begin, end) sees, and what any of the keys [begin, end) is seen by: no gaps.
+  // The keys that queries [begin, end) can see, and the queries that can see keys [begin, end). Both are gap-free
+  // ranges.
   Range keys_of(int64_t begin, int64_t end) const { return cut({begin + low, std::min(end, queries) + high}, keys); }
   Range queries_of(int64_t begin, int64_t end) const { return cut({begin - high, std::min(end, keys) - low}, queries); }
   bool empty() const { return keys_of(0, queries).empty(); }
@@ -56,8 +58,7 @@ inline Band make_band(const AttentionMask& mask, int64_t queries, int64_t keys, 
   return {queries, keys, mask.left < 0 ? -kNoLimit : ahead - mask.left, mask.right < 0 ? kNoLimit : ahead + mask.right};
 }
 
-// Calls visit(keys, band) for the key tiles (counted from the sequence's first key) that some query of the
-// tile sees.
+// Calls visit(keys, band) for the key tiles (counted from the sequence's first key) that some query of the tile sees.
 template <class Visit>
 void for_each_key_tile(const AttentionMask& mask, const SequenceRows& rows, Range queries, Visit&& visit) {
   for (int64_t key = 0; key < rows.keys.size(); key += kAttentionTile) {
@@ -67,13 +68,14 @@ void for_each_key_tile(const AttentionMask& mask, const SequenceRows& rows, Rang
   }
 }
 
-// Rows that no sequence has.
+// Clears the rows that belong to no sequence.
 template <class T>
 void clear_rows(const TensorView& view, int64_t begin) {
   for (int64_t row = begin; row < view.rows(); ++row) std::fill_n(view.row<T>(row), view.cols(), T{});
 }
 
-// Forward: calls tile(rows, head, queries) for every tile of queries, a task each, and clears what no sequence has.
+// For the forward: calls tile(rows, head, queries) for every tile of queries, one task each, and clears the rows that
+// belong to no sequence.
 template <class T, class Tile>
 void forward_tiles(ExecContext& ctx, const AttentionArgs& args, const Tile& tile) {
   const int64_t tiles = round_up(std::min(args.seq.max_len, args.q.rows()), kAttentionTile) / kAttentionTile;
@@ -95,7 +97,7 @@ struct AttentionDropout {
   uint64_t seed = 0;
   uint32_t site = 0, step = 0, token_base = 0;
   uint32_t threshold = 0;
-  float scale = 1;  // of kept weights
+  float scale = 1;  // factor for the weights that are kept
 };
 inline AttentionDropout attention_dropout(const ExecContext& ctx, const AttentionArgs& args) {
   if (!args.dropout || ctx.scalars->dropout == 0) return {};

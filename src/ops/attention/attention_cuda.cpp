@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on a GPU: the choice of who does it, and the way through cuDNN.
+// Attention on a GPU: chooses the implementation, and calls cuDNN.
 #include "ops/attention/attention_cuda.h"
 
 #include "cuda/engine.h"
@@ -15,13 +15,13 @@ namespace {
 using cuda::SdpaBuffers;
 using cuda::SdpaProblem;
 
-// A limit that no pair of positions reaches is none: full and causal masks have kernels of their own.
+// A limit that no pair of positions can reach counts as none, because full and causal masks have their own kernels.
 int64_t reachable(int64_t limit, int64_t len) { return limit >= len - 1 ? -1 : limit; }
 
 SdpaProblem forward_problem(ExecContext& ctx, const AttentionArgs& args) {
   const int64_t len = args.seq.max_len;
-  // The gradients of q, k and v are one packed buffer as v's is, and dout is like out. If they are not, the backward is
-  // planned again.
+  // Assumes that the gradients of q, k and v are one packed buffer like v's, and that dout is laid out like out.
+  // Otherwise the backward is planned again.
   return {.dtype = args.q.dtype,
           .seqs = args.seq.max_seqs,
           .len = len,
@@ -60,26 +60,28 @@ bool queries_are_keys(const AttentionArgs& args) {
 std::string cudnn_refuses(ExecContext& ctx, const AttentionArgs& args) {
   if (args.seq.max_seqs == 0) return "there are no sequences";
   if (!queries_are_keys(args)) return "queries are not keys";
-  if (args.dropout) return "cuDNN's dropout would not be ours";
+  if (args.dropout) return "cuDNN's dropout differs from ours";
   for (const TensorView* view : {&args.q, &args.k, &args.v, &args.out}) {
-    if (reinterpret_cast<uintptr_t>(view->data) % 16 != 0) return "cuDNN wants rows at multiples of 16 bytes";
+    if (reinterpret_cast<uintptr_t>(view->data) % 16 != 0) return "cuDNN requires rows at multiples of 16 bytes";
   }
   return ctx.cuda->sdpa().refuses(forward_problem(ctx, args));
 }
 
-// Who computes it is said once. Generation through a cache is ours by design: nothing to tell.
-void tell(ExecContext& ctx, const AttentionArgs& args, const AttentionChoice& choice) {
+// Notes once which implementation computes the op. Generation with a cache always uses our kernels, so it needs no
+// note.
+void note_choice(ExecContext& ctx, const AttentionArgs& args, const AttentionChoice& choice) {
   if (!queries_are_keys(args) || args.seq.max_seqs == 0) return;
   const char* const own = hopper_supports(ctx, args) ? "our kernels for Hopper" : "our flash kernel";
-  const char* const who = choice.backend == AttentionBackend::cudnn  ? "cuDNN"
-                          : choice.backend == AttentionBackend::math ? "a matrix of all scores"
-                                                                     : own;
-  ctx.cuda->note_once(fmt::format(
-      "attention: {} heads of {}{}{} use {}{}{}", args.heads, args.head_dim, args.dropout ? " with dropout" : "",
-      args.seq.dense ? "" : " in sequences of mixed lengths", who, choice.reason.empty() ? "" : ": ", choice.reason));
+  const char* const chosen = choice.backend == AttentionBackend::cudnn  ? "cuDNN"
+                             : choice.backend == AttentionBackend::math ? "a matrix of all scores"
+                                                                        : own;
+  ctx.cuda->note_once(fmt::format("attention: {} heads of {}{}{} use {}{}{}", args.heads, args.head_dim,
+                                  args.dropout ? " with dropout" : "",
+                                  args.seq.dense ? "" : " in sequences of mixed lengths", chosen,
+                                  choice.reason.empty() ? "" : ": ", choice.reason));
 }
 
-// Cuts the workspace into aligned pieces; without memory it only counts them.
+// Cuts the workspace into aligned pieces. Without memory it only counts their bytes.
 class Pieces {
  public:
   explicit Pieces(void* memory = nullptr) : at_(static_cast<std::byte*>(memory)) {}
@@ -96,7 +98,7 @@ class Pieces {
   int64_t used_ = 0;
 };
 
-// Tables of a ragged problem, in the workspace in front of cuDNN's own.
+// Tables for a ragged problem, at the start of the workspace, before cuDNN's own part.
 RaggedTables cut_tables(const SdpaProblem& problem, bool backward, Pieces& pieces, SdpaBuffers& buffers) {
   RaggedTables tables;
   if (!problem.ragged) return tables;
@@ -154,7 +156,7 @@ void cudnn_backward(ExecContext& ctx, const AttentionGradArgs& args, const Tenso
   clear_padding(ctx, args.forward.seq, {args.dq, args.dk, args.dv});
 }
 
-// Of our own kernels, in fp32 elements.
+// The scratch of our own kernels, in fp32 elements.
 int64_t own_scratch(const ExecContext& ctx, const AttentionGradArgs& args) {
   return hopper_supports(ctx, args.forward) ? hopper_backward_scratch(args) : flash_backward_scratch(args);
 }
@@ -185,9 +187,9 @@ AttentionChoice choose_attention(ExecContext& ctx, const AttentionArgs& args) {
       return {AttentionBackend::flash, ""};
     case AttentionBackend::math:
       if (math_supports(args)) return {AttentionBackend::math, ""};
-      return {AttentionBackend::flash, "the naive one wants sequences of equal length and no dropout"};
+      return {AttentionBackend::flash, "the naive implementation requires sequences of equal length and no dropout"};
     case AttentionBackend::automatic:
-      // As fast as cuDNN's or faster, and deterministic.
+      // As fast as cuDNN or faster, and deterministic.
       if (hopper_supports(ctx, args)) return {AttentionBackend::flash, ""};
       break;
     case AttentionBackend::cudnn:
@@ -219,8 +221,8 @@ int64_t attention_workspace(ExecContext& ctx, const AttentionGradArgs& args) {
   }
 }
 
-// On Hopper values are read last by the kernel that writes their gradients, each by the block that does; for short
-// sequences blocks read all of a head before they write.
+// On Hopper, the kernel that writes the gradients of the values is the last to read values, and each block overwrites
+// only what it has read itself. For short sequences, a block reads all of a head before it writes.
 AttentionOverwrites attention_overwrites(ExecContext& ctx, const AttentionGradArgs& args) {
   if (choose_attention(ctx, args.forward).backend != AttentionBackend::flash) return AttentionOverwrites::nothing;
   if (hopper_supports(ctx, args.forward)) return AttentionOverwrites::values;
@@ -230,7 +232,7 @@ AttentionOverwrites attention_overwrites(ExecContext& ctx, const AttentionGradAr
 template <Device D, class T>
 void attention_forward(ExecContext& ctx, const AttentionArgs& args, const TensorView& workspace) {
   const AttentionChoice choice = choose_attention(ctx, args);
-  tell(ctx, args, choice);
+  note_choice(ctx, args, choice);
   switch (choice.backend) {
     case AttentionBackend::cudnn:
       return cudnn_forward(ctx, args, workspace);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who computes attention on a GPU: cuDNN, our flash kernel, or the naive baseline; and the workspace that takes.
+// Chooses the implementation of attention on a GPU (cuDNN, our flash kernels, or the naive baseline) and reports its
+// workspace.
 #pragma once
 
 #include <string>
@@ -10,12 +11,13 @@ namespace gradmill {
 
 struct AttentionChoice {
   AttentionBackend backend = AttentionBackend::flash;  // never automatic
-  std::string reason;                                  // why it is not the one that was asked for, or preferred
+  std::string reason;                                  // why the requested or preferred implementation is not used
 };
-// The same for the forward and the backward of an op. May plan with cuDNN: not for the first time during capture.
+// The same for the forward and the backward of an op. May plan with cuDNN, so the first call must not be during
+// capture.
 AttentionChoice choose_attention(ExecContext& ctx, const AttentionArgs& args);
 
-// Bytes of workspace, on paper too: ctx.cuda must be set.
+// Bytes of workspace, also during a dry run; ctx.cuda must be set.
 int64_t attention_workspace(ExecContext& ctx, const AttentionArgs& args);
 int64_t attention_workspace(ExecContext& ctx, const AttentionGradArgs& args);
 

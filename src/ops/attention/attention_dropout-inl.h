@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout of attention weights: the Philox of core/rng.h, a vector of queries and eight neighbouring keys at a time.
+// Dropout of attention weights with the Philox of core/rng.h, for a vector of queries and eight neighbouring keys at a
+// time.
 #if defined(GRADMILL_OPS_ATTENTION_DROPOUT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GRADMILL_OPS_ATTENTION_DROPOUT_INL_H_
 #undef GRADMILL_OPS_ATTENTION_DROPOUT_INL_H_
@@ -42,8 +43,8 @@ HWY_INLINE WordBlock philox_lanes(uint64_t seed, WordBlock c) {
   return c;
 }
 
-// keep (keys, kAttentionTile) = 0 or dropout.scale in the live patches. `token` is the first query's, `column` the
-// first key's coordinate.
+// Sets keep (keys, kAttentionTile) to 0 or dropout.scale in the visible patches. `token` is the coordinate of the first
+// query, `column` that of the first key.
 HWY_INLINE void fill_keep(const AttentionDropout& dropout, const Band& band, uint32_t token, uint32_t column,
                           float* keep) {
   const WordTag d;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flash attention, forward (Dao, "FlashAttention-2"): a block owns a tile of queries of one head, its warps 32 (16 for
-// wide heads and some with dropout) of them each, and walks over the keys they see. Weights never leave registers.
-// With heads of 64 a warp's tile of 64 keys takes 128 mma (some 800 cycles of its matrix unit), 16 KB of shared memory
-// (512 for four warps) and 2048 exponentials (512): matrix-bound, if the two blocks of a multiprocessor alternate.
+// Flash attention, forward (Dao, "FlashAttention-2"). A block owns a tile of queries of one head; each of its warps
+// owns 32 of them (16 for wide heads and some cases with dropout) and loops over the keys they see. Weights never leave
+// registers. With heads of 64, a tile of 64 keys takes each warp 128 mma (about 800 cycles of its matrix unit), 16 KB
+// of shared memory (512 cycles for four warps) and 2048 exponentials (512 cycles). So it is bound by the matrix units,
+// provided that the two blocks of a multiprocessor alternate.
 #include "ops/attention/attention_flash.h"
 
 #include "cuda/launch.h"
@@ -17,9 +18,9 @@ namespace flash {
 
 template <int D, bool kDropout>
 struct ForwardShape {
-  // Dropout takes as many instructions as all the rest: with half of the registers four blocks hide their latencies.
+  // Dropout takes as many instructions as everything else. With half the registers, four blocks fit and hide latencies.
   static constexpr bool kSmall = kDropout && D == 64;
-  static constexpr int kMs = D <= 128 && !kSmall ? 2 : 1;  // tiles of 16 queries of a warp
+  static constexpr int kMs = D <= 128 && !kSmall ? 2 : 1;  // tiles of 16 queries per warp
   static constexpr int kThreads = 128, kQueries = kThreads / 32 * kMs * 16, kMinBlocks = kSmall ? 4 : 1;
   static constexpr int kKeys = D <= 96 ? 64 : 32;
   static constexpr bool kHeld = D <= 64 && !kSmall;
@@ -29,11 +30,11 @@ struct ForwardShape {
 
 namespace {
 
-// What a warp has so far; statistics are of rows g and g + 8 of each tile of 16 queries.
+// The running state of a warp. Statistics belong to rows g and g + 8 of each tile of 16 queries.
 template <int D, int kMs>
 struct ForwardState {
   float out[kMs][D / 8][4] = {};
-  float largest[kMs][2], total[kMs][2] = {};  // of the scores; of this lane's weights relative to it
+  float largest[kMs][2], total[kMs][2] = {};  // largest score; sum of this lane's weights relative to it
 
   __device__ ForwardState() {
 #pragma unroll
@@ -57,14 +58,14 @@ __device__ void mask_scores(const Sequence& seq, int query, int key, float (&sco
   }
 }
 
-// Scores become weights; what was summed before shrinks to the new maximum.
+// Converts scores to weights, and rescales the previous sums to the new maximum.
 template <int D, int kMs, int kNs>
 __device__ void softmax_tile(float scale2, float (&scores)[kMs][kNs][4], ForwardState<D, kMs>& state) {
 #pragma unroll
   for (int m = 0; m < kMs; ++m) {
     float shrink[2];
     softmax_strip(scale2, scores[m], state.largest[m], state.total[m], shrink);
-    // After the first tiles maxima hardly move: mostly nothing is to do.
+    // After the first tiles the maxima hardly change, so usually nothing is to be done.
     if (!__any_sync(0xffffffffu, shrink[0] != 1 || shrink[1] != 1)) continue;
 #pragma unroll
     for (int n = 0; n < D / 8; ++n) {
@@ -85,7 +86,7 @@ __device__ void drop(uint32_t keep, float (&weights)[kNs][4]) {
   }
 }
 
-// Normalises, and stores the warp's rows of out and lse. The warp's rows of q in shared memory are overwritten.
+// Normalises and stores the warp's rows of out and lse. Overwrites the warp's rows of q in shared memory.
 template <int D, int kMs, class N>
 __device__ void finish(const Params<N>& p, const Sequence& seq, int head, int query, uint32_t tile, int tile_row,
                        float keep_scale, ForwardState<D, kMs>& state) {
@@ -121,7 +122,7 @@ __global__ void __launch_bounds__(ForwardShape<D, kDropout>::kThreads, ForwardSh
   extern __shared__ uint4 shared[];
   const int head = int(blockIdx.x) % p.heads, column = head / p.group * p.head_dim;
   const Sequence seq(p, int(blockIdx.x) / p.heads);
-  // Late queries see most under a causal mask: they start first.
+  // With a causal mask, late queries see the most keys, so they start first.
   const int block_query = int(gridDim.y - 1 - blockIdx.y) * Shape::kQueries;
   if (block_query >= seq.q_len) return;
 

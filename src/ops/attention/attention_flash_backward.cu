@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flash attention, backward, without atomics: one kernel owns keys and walks over the queries that see them (of all
-// heads that share the keys), one owns queries and walks over keys. Both compute weights and their gradients anew from
-// the saved log-sum-exp: seven products instead of five, for results that never depend on the order of blocks.
-// Short sequences have a kernel of their own: attention_flash_short.cu.
-// With heads of 64 the kernel of the keys reads 24 KB of shared memory a warp for 128 mma, that of the queries 12 KB
-// for 96: at 128 bytes and about 2600 FLOP a cycle both are bound by the matrix units, the first only just.
+// Flash attention, backward, without atomics. One kernel owns keys and loops over the queries that see them (of all
+// heads that share the keys); the other owns queries and loops over keys. Both recompute weights and their gradients
+// from the saved log-sum-exp. This takes seven GEMMs instead of five, but the results never depend on the order of
+// blocks. Short sequences have a separate kernel: attention_flash_short.cu.
+// With heads of 64, the kernel that owns keys reads 24 KB of shared memory per warp for 128 mma, and the kernel that
+// owns queries 12 KB for 96. At 128 bytes and about 2600 FLOP per cycle both are bound by the matrix units, the first
+// one only just.
 #include "ops/attention/attention_flash.h"
 
 #include "cuda/launch.h"
@@ -26,7 +27,7 @@ struct BackwardShape {
 };
 template <int D>
 struct KeyShape : BackwardShape<D> {
-  // Accumulators of dk and dv for wider heads do not fit: then a block makes half of the columns.
+  // For wider heads the accumulators of dk and dv do not fit, so a block computes half of the columns.
   static constexpr int kSlices = D <= 128 ? 1 : 2, kColumns = D / kSlices;
   static constexpr bool kHeld = D == 32;
   static constexpr uint32_t kStageBytes = 2 * BackwardShape<D>::kStepBytes + 2 * kStep * 4;  // q, dout, lse, delta
@@ -48,14 +49,14 @@ __global__ void __launch_bounds__(KeyShape<D>::kThreads) key_kernel(const GradPa
   const int kv_heads = p.heads / p.group, slice = int(blockIdx.x) % Shape::kSlices;
   const int kv_head = int(blockIdx.x) / Shape::kSlices % kv_heads, column = kv_head * p.head_dim;
   const Sequence seq(p, int(blockIdx.x) / Shape::kSlices / kv_heads);
-  const int block_key = int(blockIdx.y) * Shape::kRows;  // early keys are seen most under a causal mask
+  const int block_key = int(blockIdx.y) * Shape::kRows;  // with a causal mask, early keys are seen by the most queries
   if (block_key >= seq.k_len) return;
 
   const uint32_t k_tile = cuda::shared_address(shared), v_tile = k_tile + Shape::kOwnBytes;
   const uint32_t stages = v_tile + Shape::kOwnBytes;
   Range queries = seq.queries_of({block_key, min(block_key + Shape::kRows, seq.k_len)});
   queries.begin -= queries.begin % kStep;
-  // Heads of the group one after the other, each over all these queries.
+  // The heads of the group one after the other, each over all these queries.
   struct Step {
     int head, query;
   };
@@ -215,7 +216,7 @@ __global__ void __launch_bounds__(QueryShape<D>::kThreads) query_kernel(const Gr
                 seq.q_len - query, p.head_dim, p.vectors);
 }
 
-// delta = sum of out * dout over a head: eight lanes a row and head, bound by memory.
+// delta = sum of out * dout over a head: eight lanes per row and head, memory-bound.
 template <class N>
 __global__ void delta_kernel(const GradParams<N> grad, int64_t rows) {
   constexpr int kLanes = 8, kPack = 16 / sizeof(N);

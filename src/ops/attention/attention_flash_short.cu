@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flash attention, backward, for sequences of up to 256 keys: a block owns all keys of a sequence and head and walks
-// over tiles of its queries, so that weights and their gradients are computed once: five products instead of seven, one
-// draw of dropout's bits, and no pass of its own for the sums of out * dout. Deterministic, without atomics.
-// A warp owns two strips of 16 keys, one from either end: under a causal mask all have the same work. The gradients of
-// a tile's scores go through shared memory to whoever sums a piece of dq; that is done a tile later, so that a tile
-// needs one barrier. For 64 queries a warp reads 64 KB of shared memory for 320 mma: at 128 bytes and about 2600 FLOP a
-// cycle both take about as long.
-// The accumulators fill half of a multiprocessor's registers: only one block fits, with nobody beside it to hide what
-// it waits for. So a block does several heads and loads the next one's keys, values and first queries meanwhile.
+// Flash attention, backward, for sequences of up to 256 keys. A block owns all keys of a sequence and head and loops
+// over tiles of its queries. So weights and their gradients are computed once: five GEMMs instead of seven, one draw of
+// dropout bits, and no separate pass for the sums of out * dout. Deterministic, without atomics.
+// A warp owns two strips of 16 keys, one from either end, so that all warps have the same work under a causal mask. The
+// gradients of a tile's scores go through shared memory to the warps that sum dq. They do this one tile later, so that
+// a tile needs only one barrier. For 64 queries a warp reads 64 KB of shared memory for 320 mma; at 128 bytes and about
+// 2600 FLOP per cycle both take about the same time.
+// The accumulators fill half of a multiprocessor's registers. Only one block fits, and no other block can hide its
+// waits. So a block processes several heads and loads the keys, values and first queries of the next head in advance.
 #include "cuda/launch.h"
 #include "ops/attention/flash_launch.h"
 #include "ops/attention/flash_short_gradient.cuh"
@@ -21,7 +21,7 @@ __device__ void scale_strip(float (&acc)[kCount][4], float factor) {
   for (int i = 0; i < 4 * kCount; ++i) acc[i / 4][i % 4] *= factor;
 }
 
-// begin_unit() waits for these.
+// begin_unit() waits for these loads.
 template <class N>
 __device__ void prefetch_outputs(const GradParams<N>& grad, const Unit& unit) {
   const int row = int(threadIdx.x), column = unit.head * grad.forward.head_dim;
@@ -30,7 +30,7 @@ __device__ void prefetch_outputs(const GradParams<N>& grad, const Unit& unit) {
   cuda::prefetch(grad.dout.at(unit.seq.q_begin + row, column));
 }
 
-// Everything else that a unit needs before its first tile.
+// Loads everything else that a unit needs before its first tile.
 template <class N, bool kDropout>
 __device__ void begin_unit(const GradParams<N>& grad, const Unit& unit, const ShortLayout& at, const Dropout& rule) {
   if (kDropout && threadIdx.x < kShortLen / 8) {
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kGradThreads, 1) short_kernel(const GradParams
   extern __shared__ uint4 shared[];
   const Params<N>& p = grad.forward;
   const ShortLayout at{cuda::shared_address(shared)};
-  // Read again at every use: registers are scarce.
+  // Read again for every use, because registers are scarce.
   Dropout* const rule = reinterpret_cast<Dropout*>(reinterpret_cast<char*>(shared) + ShortLayout::kRule);
   if (threadIdx.x == 0) *rule = Dropout(p);
   const int warp = uniform(int(threadIdx.x) / 32);
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kGradThreads, 1) short_kernel(const GradParams
       const int tiles = unit.tiles();
 #pragma unroll 1
       for (int tile = 0; tile < tiles; ++tile, stage ^= 1) {
-        // The next keys may still be on their way.
+        // The next keys may still be in flight.
         if (tile == 1 && first && more) {
           cuda::wait_for_groups<1>();
         } else {
@@ -81,9 +81,9 @@ __global__ void __launch_bounds__(kGradThreads, 1) short_kernel(const GradParams
         if (tile + 1 < tiles) {
           load_queries<kGradThreads>(grad, unit, tile + 1, at.q(stage ^ 1));
         } else if (!last) {
-          Unit beside = unit;
-          ++beside.head;
-          load_queries<kGradThreads>(grad, beside, 0, at.q(stage ^ 1));
+          Unit following = unit;
+          ++following.head;
+          load_queries<kGradThreads>(grad, following, 0, at.q(stage ^ 1));
         } else if (more) {
           load_queries<kGradThreads>(grad, next, 0, at.q(stage ^ 1));
         }
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kGradThreads, 1) short_kernel(const GradParams
       query_gradient(grad, unit.seq, unit.head, tiles - 1, at.dscores(stage ^ 1), at.k(home));
       if (last) break;
     }
-    // Nobody else reads a warp's rows of v.
+    // No other warp reads this warp's rows of v.
 #pragma unroll
     for (int m = 0; m < kStrips; ++m) {
       const uint32_t own = at.v(home) + strips[m] * Tile<kShortWidth>::kRowBytes;
@@ -117,13 +117,13 @@ __global__ void __launch_bounds__(kGradThreads, 1) short_kernel(const GradParams
   }
 }
 
-// Data-centre GPUs have enough shared memory, Hopper and later ones for the keys of two heads.
+// Data-centre GPUs have enough shared memory; Hopper and later ones have enough for the keys of two heads.
 bool has_large_shared_memory(const ExecContext& ctx) {
   const int capability = ctx.cuda->compute_capability();
   return capability == 80 || capability == 87 || (capability >= 90 && capability < 120);
 }
 
-// Whether Hopper's own instructions were built, for a GPU that has them.
+// Whether code with Hopper's own instructions was built, and the GPU has them.
 bool has_warpgroup_products(const ExecContext& ctx) {
 #ifdef GRADMILL_WITH_WGMMA
   return ctx.cuda->compute_capability() == 90;
@@ -143,14 +143,14 @@ namespace {
 
 int64_t items_of(const AttentionArgs& forward) { return forward.kv_heads * forward.seq.max_seqs; }
 
-// Heads of a group come one after the other: then there should be other blocks beside.
+// The heads of a group are processed one after the other, so there must be enough other blocks.
 bool suits_short_backward(const ExecContext& ctx, const AttentionArgs& forward) {
   return is_short(ctx, forward) && (forward.heads == forward.kv_heads || items_of(forward) >= ctx.cuda->num_units());
 }
 
 }  // namespace
 
-// Of the two kernels it is the one for Hopper that was made sure to do so.
+// Only the kernel for Hopper was verified to allow this.
 bool short_backward_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args) {
   if (!suits_short_backward(ctx, args.forward) || !has_warpgroup_products(ctx)) return false;
   if (args.dout.dtype == DType::bf16) return make_params<Bf16>(ctx, args, TensorView()).forward.vectors;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flash attention, forward, for sequences of up to 256 keys: a block owns a sequence and head, whose keys and values
-// all lie in shared memory. Three blocks fit a multiprocessor: a few hundred of them run at once, and one's loads are
-// hidden behind another's arithmetic. A warp owns four strips of 16 queries, of each quarter one, so that under a
-// causal mask all warps have the same work and start when the first quarter of the keys is there.
-// Keys are dealt to the columns of accumulators so that a lane holds eight neighbouring ones of a query: exactly what a
-// Philox call decides about, so nothing moves between lanes. 16 queries x 64 keys take a warp 64 mma, 32 ldmatrix and
-// some 450 other instructions: for 384 heads of 256 causal tokens about 16,000 issue slots of a scheduler of an H200.
+// Flash attention, forward, for sequences of up to 256 keys. A block owns a sequence and head, with all keys and values
+// in shared memory. Three blocks fit on a multiprocessor: a few hundred run at once, and the loads of one are hidden by
+// the arithmetic of another. A warp owns four strips of 16 queries, one from each quarter, so that under a causal mask
+// all warps have the same work and can start when the first quarter of the keys has arrived.
+// Keys are assigned to columns of accumulators such that a lane holds eight neighbouring keys of a query. One Philox
+// call decides about exactly these, so lanes exchange nothing. 16 queries x 64 keys take a warp 64 mma, 32 ldmatrix and
+// about 450 other instructions: for 384 heads of 256 causal tokens, about 16,000 issue slots of a scheduler on an H200.
 #include "cuda/launch.h"
 #include "cuda/reduce.cuh"
 #include "ops/attention/flash_launch.h"
@@ -17,9 +17,10 @@ namespace gradmill::flash {
 namespace {
 
 constexpr int kThreads = 128, kWarps = kThreads / 32, kStripQueries = kStripRows;
-constexpr int kQuarter = kShortLen / 4, kGroupKeys = 32;  // keys that arrive together; that are dealt together
+constexpr int kQuarter = kShortLen / 4, kGroupKeys = 32;  // keys that are loaded together; keys that are assigned
+                                                          // together
 
-// Rows of keys or values. Conflict-free for eight neighbouring rows as for rows 0, 1, 8, 9, 16, 17, 24, 25.
+// Rows of keys or values. Free of bank conflicts for eight neighbouring rows, and for rows 0, 1, 8, 9, 16, 17, 24, 25.
 struct KeyRows {
   static constexpr uint32_t kRowBytes = kShortWidth * 2, kBytes = kShortLen * kRowBytes;
   __device__ static constexpr uint32_t swizzle(uint32_t row) { return (row & 1) | ((row >> 1 ^ row >> 3) & 3) << 1; }
@@ -27,22 +28,23 @@ struct KeyRows {
     return row * kRowBytes + (chunk ^ swizzle(row)) * 16;
   }
 };
-// Shared memory: k, v, out on its way to memory, and the step's scalars, which come with the first keys.
+// Shared memory: k, v, the buffer that out is stored from, and the step's scalars, which are loaded with the first
+// keys.
 constexpr uint32_t kStagesAt = 2 * KeyRows::kBytes, kScalarsAt = kStagesAt + kWarps * kStripBytes;
 constexpr uint32_t kForwardBytes = kScalarsAt + sizeof(StepScalars);
 static_assert(sizeof(StepScalars) % 16 == 0);
 
-// Column j of tile n of a group of keys is key 8 * (j / 2) + 2 * n + j % 2: lane t has keys 8t .. 8t + 7 of it.
-// Where a lane's row of an ldmatrix over two tiles lies; see LaneOffset.
+// In a group of keys, column j of tile n is key 8 * (j / 2) + 2 * n + j % 2, so lane t has keys 8t .. 8t + 7. This
+// computes the address of a lane's row in an ldmatrix over two tiles; see LaneOffset.
 class DealtLanes {
  public:
-  // `tile` 0 or 1, `chunk` 0 or 1: which of the four matrices this lane gives a row of.
+  // `tile` and `chunk` (0 or 1) select the matrix for which this lane provides a row address.
   __device__ DealtLanes(uint32_t tile, uint32_t chunk) {
     const uint32_t j = threadIdx.x % 8, row = 8 * (j / 2) + 2 * tile + j % 2;
     row_ = row * KeyRows::kRowBytes;
     mix_ = (chunk ^ KeyRows::swizzle(row)) * 16;
   }
-  // `key` is the first of a group; tiles 2 * pair and 2 * pair + 1; `chunk` is even.
+  // `key` is the first key of a group. Covers tiles 2 * pair and 2 * pair + 1. `chunk` must be even.
   __device__ uint32_t at(uint32_t rows, uint32_t key, uint32_t pair, uint32_t chunk) const {
     return rows + (key + 4 * pair) * KeyRows::kRowBytes + row_ + (chunk * 16 ^ pair * 64 ^ mix_);
   }
@@ -64,7 +66,7 @@ __device__ void load_quarter(uint32_t to, const HeadRows<const N>& from, int beg
   }
 }
 
-// A strip of queries, as the left operand.
+// A strip of queries as the left operand.
 template <class N>
 __device__ void load_strip(const Params<N>& p, const Sequence& seq, int column, int query, uint32_t (&q)[4][4]) {
   const int lane = int(threadIdx.x) % 32, row = query + lane / 4;
@@ -80,13 +82,13 @@ __device__ void load_strip(const Params<N>& p, const Sequence& seq, int column, 
   }
 }
 
-// What a warp has of a strip so far, for rows g and g + 8.
+// The running state of a strip, for rows g and g + 8.
 struct StripState {
   float out[kShortWidth / 8][4] = {};
   float largest[2] = {-INFINITY, -INFINITY}, total[2] = {};
 };
 
-// Scores become weights; what was summed before shrinks to the new maximum.
+// Converts scores to weights, and rescales the previous sums to the new maximum.
 template <int kNs>
 __device__ void softmax_step(float scale2, float (&scores)[kNs][4], StripState& state) {
   float shrink[2];
@@ -95,7 +97,7 @@ __device__ void softmax_step(float scale2, float (&scores)[kNs][4], StripState& 
   for (int i = 0; i < kShortWidth / 2; ++i) state.out[i / 4][i % 4] *= shrink[i % 4 / 2];
 }
 
-// Keys from `key` on, kGroups groups of them, for the strip that begins with `query`.
+// Processes kGroups groups of keys from `key` on, for the strip that begins with `query`.
 template <class N, int kGroups, bool kMasked, bool kDropout>
 __device__ void strip_step(const Params<N>& p, const Sequence& seq, const Dropout& rule, const uint32_t (&q)[4][4],
                            const uint2 (&rows)[2], uint32_t column, int query, int key, uint32_t k, uint32_t v,
@@ -157,7 +159,7 @@ __device__ void strip_step(const Params<N>& p, const Sequence& seq, const Dropou
   }
 }
 
-// Normalises, and stores the strip's rows of out and lse.
+// Normalises and stores the strip's rows of out and lse.
 template <class N>
 __device__ void finish_strip(const Params<N>& p, const Sequence& seq, int head, int query, uint32_t stage,
                              float keep_scale, StripState& state) {
@@ -179,7 +181,7 @@ __device__ void finish_strip(const Params<N>& p, const Sequence& seq, int head, 
               seq.q_len - query, p.head_dim);
 }
 
-// Until the quarters below `end` keys are here, for all threads.
+// Waits until the quarters that contain keys below `end` are loaded, for all threads.
 __device__ inline void wait_for_keys(int end) {
   if (end <= kQuarter) {
     cuda::wait_for_groups<3>();
@@ -203,7 +205,7 @@ __global__ void __launch_bounds__(kThreads, 3) short_forward_kernel(const Params
   const auto strip_of = [&](int quarter) {
     return quarter * kQuarter + (quarter % 2 == 0 ? warp : kWarps - 1 - warp) * kStripQueries;
   };
-  // What the first products wait for is asked for first.
+  // The data for the first products is requested first.
   uint32_t q[4][4];
   load_strip(p, seq, column, strip_of(0), q);
   if (kDropout && threadIdx.x < sizeof(StepScalars) / 16) {
@@ -218,7 +220,7 @@ __global__ void __launch_bounds__(kThreads, 3) short_forward_kernel(const Params
     }
     cuda::commit_copies();
   }
-  // Strips are read when they are needed: by then they are near.
+  // Strips of queries are read on use. The prefetch has brought them into the cache by then.
 #pragma unroll
   for (int row = int(threadIdx.x); row < kShortLen + int(threadIdx.x); row += kThreads) {
     if (row < seq.q_len) cuda::prefetch(p.q.at(seq.q_begin + row, column));
@@ -264,7 +266,8 @@ __global__ void __launch_bounds__(kThreads, 3) short_forward_kernel(const Params
 template <class T>
 bool short_forward(ExecContext& ctx, const AttentionArgs& args) {
   const int64_t blocks = args.heads * args.seq.max_seqs;
-  // A block does all of a head: for fewer of them than multiprocessors, tiles of queries are better spread.
+  // A block processes a whole head. If there are fewer heads than multiprocessors, tiles of queries spread the work
+  // better.
   if (!is_short(ctx, args) || blocks < ctx.cuda->num_units()) return false;
   const auto p = make_params<T>(ctx, args);
   if (!p.vectors) return false;

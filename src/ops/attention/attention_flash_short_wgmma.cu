@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flash attention, backward, for sequences of up to 256 keys, on Hopper. All of a head lies in shared memory. Two
-// warpgroups walk over blocks of 64: with queries of their own over keys for dq, then with keys of their own over
-// queries for dk and dv. Scores are computed twice, seven products instead of five, but warpgroups exchange nothing,
-// seldom meet, and under a causal mask have the same work: blocks 0 and 3, or 1 and 2. While one computes weights the
-// other multiplies.
-// What dropout keeps is drawn once for both walks, a bit a weight. Queries and the gradients of outputs are loaded a
-// head ahead; keys and values too, once those of the last walk are in registers.
-// For a head of 256 causal tokens warps issue some 50,000 instructions, a fifth of them to draw, and the matrix units
-// work for 9,000 cycles. An H200 moves its 256 KB in 14,000.
+// Flash attention, backward, for sequences of up to 256 keys, on Hopper, with all of a head in shared memory. Two
+// warpgroups process blocks of 64 rows: first each owns queries and loops over keys for dq, then it owns keys and loops
+// over queries for dk and dv. Scores are computed twice (seven GEMMs instead of five), but the warpgroups exchange
+// nothing, rarely synchronise, and under a causal mask have the same work: blocks 0 and 3, or 1 and 2. While one
+// computes weights, the other multiplies.
+// The dropout mask is drawn once for both loops, with one bit per weight. Queries and the gradients of outputs are
+// loaded one head in advance; keys and values too, as soon as those of the second loop are in registers.
+// For a head of 256 causal tokens, warps issue about 50,000 instructions, a fifth of them for the dropout mask, and the
+// matrix units work for 9,000 cycles. An H200 moves the head's 256 KB in 14,000 cycles.
 #include "cuda/launch.h"
 #include "ops/attention/flash_launch.h"
 #include "ops/attention/flash_short_begin.cuh"
@@ -15,7 +15,7 @@
 namespace gradmill::flash {
 namespace {
 
-// kGrouped: several heads share keys, and dk and dv wait while dq of each is computed.
+// kGrouped: several heads share keys, and dk and dv are parked while dq of each head is computed.
 template <class N, bool kDropout, bool kGrouped>
 __global__ void __launch_bounds__(kGroupThreads, 1)
     short_wgmma_kernel(const __grid_constant__ GradParams<N> grad, const int items) {
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
   load_queries(grad, unit, at, home);
   load_keys(p, unit, at);
   const OutRows<N> first_out(p, unit, place_of(0), place_of(1));
-  if (kDropout) draw(unit);  // while all that comes
+  if (kDropout) draw(unit);  // while the loads are in flight
   cuda::wait_for_copies();
   __syncthreads();
   first_out.store(at, home, unit.seq.q_len, kept_share);
@@ -59,11 +59,11 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
     item += last && more ? int(gridDim.x) : 0;
     Unit next(p, item);
     if (!last) next.head = unit.head + 1;
-    if (!more) next.seq.q_len = next.seq.k_len = 0;  // then nothing is read
+    if (!more) next.seq.q_len = next.seq.k_len = 0;  // then no row is read
     cuda::wait_for_copies();
     cuda::show_to_products();
     __syncthreads();
-    // All of the head is there.
+    // All data of the head has arrived.
     if (more) {
       load_queries(grad, next, at, home ^ 1);
       prefetch_out(p, next);
@@ -85,11 +85,11 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
       load_own(at.k(), place.strip, k);
       load_own(at.v(), place.strip, v);
       if (turn == 0 && last) {
-        // Now they are in registers, and nobody reads those in shared memory any more.
+        // The rows are in registers now, and their shared memory is no longer read.
         __syncthreads();
         load_keys(p, next, at);
       }
-      cuda::commit_copies();  // maybe of nothing
+      cuda::commit_copies();  // the group may be empty
       float dk[kWidthTiles][4] = {}, dv[kWidthTiles][4] = {};
       if (!first) fetch(parked[turn], dk, dv);
       walk_over_queries<N, kDropout>(unit.seq, place, at, home, scale2, k, v, dk, dv);
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
     const OutRows<N> out(p, next, place_of(0), place_of(1));
     cuda::wait_for_groups<1>();
     __syncthreads();
-    // Nobody reads anything of this head any more, and the next one's queries are there.
+    // No thread reads data of this head any more, and the queries of the next one have arrived.
     home ^= 1;
     unit = next;
     if (kDropout) draw(unit);

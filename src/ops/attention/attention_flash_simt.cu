@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flash attention without matrix units: exact fp32, and any type on GPUs that lack better. The same walks as in
-// attention_flash.cu and attention_flash_backward.cu, over tiles of 64 x 64. A product reads 32 bytes of shared memory
-// for 16 FMA of a thread, so it runs at about half of the FMA rate.
+// Flash attention without matrix units: for exact fp32, and for all types on GPUs without suitable matrix units. It has
+// the loops of attention_flash.cu and attention_flash_backward.cu, over tiles of 64 x 64. A product reads 32 bytes of
+// shared memory for 16 FMA of a thread, so it reaches about half of the FMA rate.
 #include "cuda/launch.h"
 #include "ops/attention/flash_launch.h"
 #include "ops/attention/flash_simt.cuh"
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kSimtThreads) simt_forward_kernel(const Params
   const N* q = p.q.at(seq.q_begin + query, head * p.head_dim);
   const float scale2 = p.scale * kLog2E;
   const Dropout dropout(p);
-  const int row = query + 4 * tile_y();  // this thread's first
+  const int row = query + 4 * tile_y();  // first row of this thread
   float out[kChunks][4][4] = {}, largest[4], total[4] = {};
 #pragma unroll
   for (int i = 0; i < 4; ++i) largest[i] = -INFINITY;
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kSimtThreads) simt_forward_kernel(const Params
         highest = fmaxf(highest, weights[i][j]);
       }
       highest = cuda::warp_reduce<16>(highest, cuda::Max{});
-      // A query that has seen no key yet would subtract infinities.
+      // Without this, a query that has seen no key yet would subtract infinities.
       const float base = highest == -INFINITY ? 0 : highest * scale2;
       const float shrink = exp2f(fmaf(largest[i], scale2, -base));
       const uint32_t keep = keep_columns(dropout, seq.q_begin + row + i, uint32_t(head * p.dropout_columns + first));
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kSimtThreads) simt_forward_kernel(const Params
   store_columns(out, factors, p.out.at(seq.q_begin + query, head * p.head_dim), p.out.stride, queries, p.head_dim);
 }
 
-// The weights of a tile of queries and keys, dropped but not scaled, and the gradients of its scores but for `scale`.
+// Computes the weights of a tile, dropped but not scaled, and the gradients of its scores without the factor `scale`.
 template <class N>
 __device__ void gradient_tile(const GradParams<N>& grad, const Sequence& seq, const Dropout& dropout, int head,
                               int query, int key, SimtTile* tiles, Block& weights, Block& dscores) {
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kSimtThreads) simt_query_kernel(const GradPara
   store_columns(dq, factors, grad.dq.at(seq.q_begin + query, head * p.head_dim), grad.dq.stride, queries, p.head_dim);
 }
 
-// Calls visit.operator()<kChunks>() with the chunks of 64 columns that hold the head.
+// Calls visit.operator()<kChunks>(), where kChunks is the number of chunks of 64 columns that cover the head.
 template <class Visit>
 void visit_chunks(int64_t head_dim, Visit&& visit) {
   if (head_dim <= kSide) return visit.template operator()<1>();

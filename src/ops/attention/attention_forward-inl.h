@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention forward on the CPU, one tile of queries of one head: a running softmax over key tiles (Dao et al.,
-// "FlashAttention"). Logits are kept in units of log 2.
+// Attention forward on the CPU, for one tile of queries of one head: a running softmax over key tiles (Dao et al.,
+// "FlashAttention"). Logits are in units of log 2.
 #if defined(GRADMILL_OPS_ATTENTION_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GRADMILL_OPS_ATTENTION_FORWARD_INL_H_
 #undef GRADMILL_OPS_ATTENTION_FORWARD_INL_H_
@@ -20,16 +20,16 @@ namespace {
 
 struct ForwardBuffers {
   HWY_ALIGN float q_transposed[kMaxHeadDim * kAttentionTile];
-  HWY_ALIGN float rows[kAttentionTile * kMaxHeadDim];  // staged q, k or v
+  HWY_ALIGN float rows[kAttentionTile * kMaxHeadDim];  // q, k or v rows copied to fp32
   HWY_ALIGN float scores[kAttentionTile * kAttentionTile];
   HWY_ALIGN float keep[kAttentionTile * kAttentionTile];
   HWY_ALIGN float out[kAttentionTile * kMaxHeadDim];
-  HWY_ALIGN float largest[kAttentionTile];  // of each query's logits so far
-  HWY_ALIGN float total[kAttentionTile];    // of its weights, relative to `largest`
-  HWY_ALIGN float shrink[kAttentionTile];   // by which the new maximum shrinks what was summed before
+  HWY_ALIGN float largest[kAttentionTile];  // largest logit of each query so far
+  HWY_ALIGN float total[kAttentionTile];    // sum of its weights, relative to `largest`
+  HWY_ALIGN float shrink[kAttentionTile];   // factor that rescales the previous sums to the new maximum
 };
 
-// Turns a vector of queries' scores into weights and updates the running maximum and total.
+// Converts the scores of a vector of queries to weights, and updates the running maximum and sum.
 HWY_INLINE void softmax_lanes(const Band& band, Range keys, int64_t query, bool first, ForwardBuffers& b) {
   const Floats lowest = splat(-std::numeric_limits<float>::infinity());
   const Visible visible(band, query);
@@ -45,7 +45,7 @@ HWY_INLINE void softmax_lanes(const Band& band, Range keys, int64_t query, bool 
     }
     largest = hn::Max(largest, score);
   }
-  // A query that has seen no key yet would subtract infinities.
+  // Without this, a query that has seen no key yet would subtract infinities.
   const Floats base = hn::IfThenElse(hn::Eq(largest, lowest), zeros(), largest);
   Floats total = zeros();
   for (int64_t key = keys.begin; key < keys.end; ++key) {
@@ -107,8 +107,8 @@ HWY_INLINE void write_out(const AttentionArgs& args, int64_t head, Range rows, i
   }
 }
 
-// `terms` adds what else there is to a tile's scores: terms.add_scores(head, queries, keys, band, k, q_transposed,
-// scores), with everything already in units of log 2.
+// `terms` can add to the scores of a tile: terms.add_scores(head, queries, keys, band, k, q_transposed, scores), with
+// everything in units of log 2.
 template <class T, class Terms>
 void forward_tile(const AttentionArgs& args, const AttentionDropout& dropout, const SequenceRows& rows, int64_t head,
                   Range queries, Terms& terms) {

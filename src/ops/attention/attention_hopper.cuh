@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of attention on Hopper are made of: the tiles of 128 rows and heads of 64 that a block owns one
-// after the other, the ring of those it walks over, which one thread fills and the other warpgroups empty, and their
+// Building blocks of the attention kernels for Hopper (tiles of 128 rows, heads of 64): the tiles that a block owns one
+// after the other; the ring of tiles it loops over, which one thread fills and the other warpgroups consume; and their
 // products.
 #pragma once
 
@@ -14,20 +14,20 @@ namespace hopper {
 
 inline constexpr int kHeadDim = 64, kTile = 128, kHalf = kTile / 2, kWarpgroup = 128;
 inline constexpr uint32_t kTileBytes = kTile * cuda::kTileRowBytes, kHalfTileBytes = kTileBytes / 2;
-// Sixteen columns or rows further, in units of 16 bytes.
+// Offsets of sixteen columns or rows, in units of 16 bytes.
 inline constexpr uint64_t kColumnStep = 32 / 16, kRowStep = 2048 / 16;
 
-// Tiles of what is read, halves of them of what is written.
+// Full tiles of what is read, and half tiles of what is written.
 struct Maps {
   CUtensorMap q, k, v, dout, dq, dk, dv, out;
 };
 
 struct Params {
-  // Of the backward, twice (heads, rows), what scores and products of v and dout begin with: less each row's
-  // log-sum-exp, by the scale; less the sum of its out * dout.
+  // For the backward: two arrays (heads, rows) with the start values of the accumulators of the scores and of v·dout.
+  // These are minus the log-sum-exp of the row divided by the scale, and minus the row's sum of out * dout.
   float* stats;
-  int seqs, tiles;   // sequences; tiles of a sequence
-  int heads, group;  // query heads; query heads of one key head
+  int seqs, tiles;   // number of sequences; tiles per sequence
+  int heads, group;  // query heads; query heads per key head
   float scale;
   bool causal;
 
@@ -45,12 +45,13 @@ inline Params params_of(const AttentionArgs& args) {
           .causal = args.mask.right == 0};
 }
 
-// What consumers are told of an item, in shared memory. Steps: 0 if there is no item; units: where blocks own queries.
-enum class Told : uint8_t { steps, row, head, units };
+// Fields of an item, which the producer writes to shared memory for the consumers. steps is 0 if there is no item;
+// units is used where blocks own queries.
+enum class ItemField : uint8_t { steps, row, head, units };
 inline constexpr uint32_t kItemBytes = 16;
 
-// Barriers and items of a block, from `at` on: a pair of barriers for each stage, and for each of two buffers of tiles
-// that the block owns.
+// The barriers and items of a block, stored from `at` on: a pair of barriers for each stage, and a pair for each of the
+// two buffers of owned tiles.
 template <int kStages, int kGroups>
 struct Signals {
   static constexpr uint32_t kBytes = (2 * kStages + 4) * 8 + 2 * kItemBytes;
@@ -62,7 +63,7 @@ struct Signals {
   __device__ uint32_t own_empty(int buffer) const { return full(2 * kStages + 2 + buffer); }
   __device__ uint32_t item(int buffer) const { return full(2 * kStages + 4) + uint32_t(buffer) * kItemBytes; }
 
-  // arrivals: of a consumers' warpgroup when it is done with a stage.
+  // `arrivals`: the number of arrivals with which a warpgroup of consumers releases a stage.
   __device__ void init(int arrivals) const {
     if (threadIdx.x == 0) {
       for (int stage = 0; stage < kStages; ++stage) {
@@ -79,8 +80,8 @@ struct Signals {
   }
 };
 
-// A block's item of a round: those with most steps come first. Blocks take one each, and then one each in reverse
-// order, so that all get about as many steps.
+// The item of a block in a round. Items with the most steps come first. Blocks take one item each in order, then one
+// each in reverse order, so that all get about the same number of steps.
 __device__ inline int64_t item_of(int round) {
   const int block = int(blockIdx.x), blocks = int(gridDim.x);
   return int64_t{round} * blocks + (round % 2 == 0 ? block : blocks - 1 - block);
@@ -88,7 +89,7 @@ __device__ inline int64_t item_of(int round) {
 
 #ifdef GRADMILL_HOPPER_CODE
 
-// 64 rows of scores, a column for each of so many keys or queries.
+// 64 rows of scores, with one column per key or query.
 template <int kColumns>
 using Scores = float[kColumns / 8][4];
 
@@ -114,7 +115,7 @@ __device__ inline void add_columns(float (&d)[kEights][4], uint64_t a, uint64_t 
   cuda::end_products();
 }
 
-// d += a · bᵀ, a as mma's left operand.
+// d += a · bᵀ, with a as mma's left operand.
 template <class N, int kEights>
 __device__ inline void add_columns(float (&d)[kEights][4], const uint32_t (&a)[kHeadDim / 16][4], uint64_t b) {
   cuda::hold_in_place(d);
@@ -124,7 +125,7 @@ __device__ inline void add_columns(float (&d)[kEights][4], const uint32_t (&a)[k
   cuda::end_products();
 }
 
-// A warpgroup's 64 rows in shared memory as left operands.
+// Loads a warpgroup's 64 rows from shared memory as left operands.
 __device__ inline void load_left(uint32_t rows, uint32_t (&left)[kHeadDim / 16][4]) {
   const int lane = int(threadIdx.x) % 32, row = int(threadIdx.x) % kWarpgroup / 32 * 16 + lane % 16;
 #pragma unroll
@@ -133,7 +134,7 @@ __device__ inline void load_left(uint32_t rows, uint32_t (&left)[kHeadDim / 16][
   }
 }
 
-// d += left · tile over the rows of the tile.
+// d += left · tile, over the rows of the tile.
 template <class N, int kSteps>
 __device__ inline void multiply_rows(float (&d)[8][4], const uint32_t (&left)[kSteps][4], uint64_t tile) {
   cuda::hold_in_place(d);
@@ -143,7 +144,7 @@ __device__ inline void multiply_rows(float (&d)[8][4], const uint32_t (&left)[kS
   cuda::end_products();
 }
 
-// Zeros where there are no scores: products that skip them would be another copy of a whole step.
+// Zeros where there are no scores. Skipping their products would need another copy of a whole step.
 template <class N, int kEights, int kSteps>
 __device__ inline void to_left(const float (&d)[kEights][4], uint32_t (&left)[kSteps][4]) {
 #pragma unroll
@@ -154,13 +155,13 @@ __device__ inline void to_left(const float (&d)[kEights][4], uint32_t (&left)[kS
         const float(&from)[4] = d[2 * s + i / 2];
         left[s][i] = cuda::pack_pair<N>(from[i % 2 * 2], from[i % 2 * 2 + 1]);
       } else {
-        asm volatile("mov.u32 %0, 0;" : "=r"(left[s][i])::"memory");  // here, not while products are on their way
+        asm volatile("mov.u32 %0, 0;" : "=r"(left[s][i])::"memory");  // here, not while products are in flight
       }
     }
   }
 }
 
-// scale * d (64 x 64, the warpgroup's) as 16-bit rows in shared memory; then the engine stores them.
+// Writes scale * d (64 x 64, of the warpgroup) as 16-bit rows to shared memory, from where the copy engine stores them.
 template <class N>
 __device__ inline void stage_result(const float (&d)[8][4], float scale, uint32_t rows) {
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % 4;
@@ -176,19 +177,18 @@ __device__ inline void stage_result(const float (&d)[8][4], float scale, uint32_
   cuda::show_to_products();
 }
 
-// By shuffle, so that the compiler knows it is the same for a warp and keeps what depends on it in uniform registers.
+// The shuffle tells the compiler that the value is the same for the whole warp, so that it uses uniform registers.
 __device__ inline int own_warpgroup() { return __shfl_sync(~0u, int(threadIdx.x) / kWarpgroup, 0); }
 
-// Where a consumer's thread sits, and its first rows of an owned tile and of one that is walked over: more own ones
-// follow at + 8, others at + 1 and every + 8.
+// The position of a consumer's thread: its first row in an owned tile and in a tile of the loop. More rows of the owned
+// tile follow at + 8, others at + 1 and then every + 8.
 struct Seat {
   int warpgroup = own_warpgroup(), lane = int(threadIdx.x) % 32;
   int own = warpgroup * kHalf + int(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4, other = lane % 4 * 2;
 };
 
-// The consumers' turns at the matrix units: each waits until the one before has queued its products before it queues
-// its own. Left alone, all would multiply at a part of the speed and then all compute weights while the matrix units
-// idle.
+// Makes the consumers take turns at the matrix units: each waits until the one before it has queued its products.
+// Otherwise all would multiply at a fraction of the speed, and then all compute weights while the matrix units idle.
 template <int kGroups>
 class Turns {
  public:
@@ -202,39 +202,40 @@ class Turns {
   int own_, next_;  // named barriers
 };
 
-// Of one warpgroup.
+// A barrier for the threads of one warpgroup.
 __device__ inline void sync_warpgroup(int warpgroup) {
   asm volatile("bar.sync %0, %1;" ::"r"(5 + warpgroup), "n"(kWarpgroup) : "memory");
 }
 
-// A warpgroup's way from one owned pair of tiles to the next. Results leave from where own rows were: until they have
-// left, nothing comes there.
+// Moves a warpgroup from one pair of owned tiles to the next. Results are stored from the memory of the owned rows, so
+// that memory is not refilled before the stores have read it.
 template <class Layout>
 class Owned {
  public:
   __device__ Owned(const Layout& shared, int warpgroup) : shared_(shared), warpgroup_(warpgroup) {}
 
   __device__ int buffer() const { return place_.stage; }
-  // This warpgroup's rows.
+  // The rows of this warpgroup.
   __device__ uint32_t rows(int i) const { return shared_.own(buffer(), i) + uint32_t(warpgroup_) * kHalfTileBytes; }
-  // Until the tiles are there. False: there is no more.
+  // Waits until the tiles have arrived. False if there are no more.
   __device__ bool wait() const {
     cuda::barrier_wait(shared_.signals.own_full(buffer()), place_.parity);
-    return told(Told::steps) > 0;
+    return item(ItemField::steps) > 0;
   }
-  // By shuffle, as own_warpgroup().
-  __device__ int told(Told what) const {
+  // Reads a field of the item. By shuffle, like own_warpgroup().
+  __device__ int item(ItemField what) const {
     return __shfl_sync(~0u, int(cuda::load_shared_word(shared_.signals.item(buffer()) + uint32_t(what) * 4)), 0);
   }
-  // A while after an item has begun: the results of the one before it, if there was one, have left.
+  // Called a while after an item has begun: waits for the stores of the previous item's results, if any.
   __device__ void release_before() {
     if (begun_) {
       finish();
-      cuda::barrier_arrive(shared_.signals.own_empty(1 - buffer()));  // every lane has read for itself
+      cuda::barrier_arrive(shared_.signals.own_empty(1 - buffer()));  // every lane has done its own reads
     }
     begun_ = true;
   }
-  // Around the staging of results; products that read own rows are done.
+  // begin_results and end_results enclose the writing of results to shared memory. Products that read the owned rows
+  // are done.
   __device__ void begin_results() const { sync_warpgroup(warpgroup_); }
   template <class Store>
   __device__ void end_results(Store&& store) {
@@ -245,7 +246,7 @@ class Owned {
     }
     place_.advance();
   }
-  // There is nothing to store.
+  // Used when there is nothing to store.
   __device__ void pass_over() { place_.advance(); }
   // Shared memory must outlive the stores that read it.
   __device__ static void finish() {

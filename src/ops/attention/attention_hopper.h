@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on Hopper for heads of 64: sequences of equal length, causal or not, grouped queries. Deterministic.
+// Attention on Hopper for heads of 64: sequences of equal length, causal or full masks, grouped queries. Deterministic.
 #pragma once
 
 #include "ops/attention/attention.h"
 
 namespace gradmill {
 
-// In both directions.
+// For both directions.
 bool hopper_supports(const ExecContext& ctx, const AttentionArgs& args);
 
 template <class T>
 void hopper_forward(ExecContext& ctx, const AttentionArgs& args);
 
-// fp32 elements that hopper_backward needs.
+// Number of fp32 elements of scratch that hopper_backward needs.
 int64_t hopper_backward_scratch(const AttentionGradArgs& args);
 
-// Its first part: dq, and the `stats` of all rows for the rest (as much as hopper_backward_scratch).
+// The first part of hopper_backward: dq, and the `stats` of all rows for the second part (size:
+// hopper_backward_scratch).
 template <class T>
 void hopper_query_gradients(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& stats);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's backward on Hopper, by warpgroup products from tiles that the copy engine brings. As in
-// attention_flash_backward.cu one kernel owns queries and walks over keys (attention_hopper_queries.cu), one owns keys
-// and walks over the queries of all heads that share them: seven products instead of five, but no atomics, no fp32
-// accumulator in memory, nothing that passes through shared memory on its way from one product to the next, and results
-// that never depend on order. Here is the second.
-// 64 x 64 scores take 128 cycles of the matrix units a product, of which there are four, and 256 of the exponential
-// unit: two warpgroups take turns, one multiplies while the other computes weights. Blocks stay and take one tile after
-// the other: the next one's rows come while this one's are worked on.
+// Attention's backward on Hopper, with warpgroup products of tiles that the copy engine loads. As in
+// attention_flash_backward.cu, one kernel owns queries and loops over keys (attention_hopper_queries.cu), and the
+// other, in this file, owns keys and loops over the queries of all heads that share them. This takes seven GEMMs
+// instead of five, but needs no atomics, no fp32 accumulator in memory and no shared memory between one product and the
+// next, and the results never depend on order.
+// 64 x 64 scores take 128 cycles of the matrix units per product, of which there are four, and 256 of the exponential
+// unit. Two warpgroups take turns: one multiplies while the other computes weights. Blocks are persistent: the rows of
+// the next tile are loaded while the current one is processed.
 #include <algorithm>
 
 #include "cuda/launch.h"
@@ -21,7 +21,7 @@ namespace {
 
 #ifdef GRADMILL_HOPPER_CODE
 
-// What a step's scores or products of v and dout begin with: a value for each query.
+// Initialises the accumulators of scores, or of v·dout, with one value per query.
 __device__ void start_with(uint32_t values, Scores<kHalf>& d) {
 #pragma unroll
   for (int j = 0; j < kHalf / 8; ++j) {
@@ -31,8 +31,8 @@ __device__ void start_with(uint32_t values, Scores<kHalf>& d) {
   }
 }
 
-// Weights and their gradients of one step: this thread's scores `s` and the products of v and dout `dp`, while `dp` is
-// still being computed. On the diagonal, keys see only queries from themselves on.
+// Computes the weights and their gradients for one step from this thread's scores `s` and the products `dp` of v and
+// dout, while `dp` is still being computed. On the diagonal, a key is seen only by queries from its own position on.
 template <bool kDiagonal>
 __device__ void weigh_queries(float scale_log2, int key, int query, Scores<kHalf>& s, Scores<kHalf>& dp) {
 #pragma unroll
@@ -51,7 +51,7 @@ __device__ void weigh_queries(float scale_log2, int key, int query, Scores<kHalf
 template <class N>
 __device__ void walk_over_queries(const KeysLayout& shared, const Maps& maps, const Params& p) {
   const auto [warpgroup, lane, own, query] = Seat();
-  const int strip = own - warpgroup * kHalf;  // the first row of this thread's of its warpgroup's
+  const int strip = own - warpgroup * kHalf;  // this thread's first row within its warpgroup
   const float scale_log2 = p.scale * flash::kLog2E;
   const Turns<kKeyGroups> turns(warpgroup);
   Owned<KeysLayout> owned(shared, warpgroup);
@@ -63,7 +63,7 @@ __device__ void walk_over_queries(const KeysLayout& shared, const Maps& maps, co
     load_left(owned.rows(1), v);
     float dk[8][4] = {}, dv[8][4] = {};
     uint32_t left[kHalf / 16][4], dleft[kHalf / 16][4];
-    int last = 0;  // the stage of the step whose products with queries and dout are still to do
+    int last = 0;  // the stage of the step whose products with queries and dout are still pending
     const auto add_gradients = [&] {
       multiply_rows<N>(dv, left, cuda::matrix_at(shared.tile(last, 1)));
       multiply_rows<N>(dk, dleft, cuda::matrix_at(shared.tile(last, 0)));
@@ -73,12 +73,12 @@ __device__ void walk_over_queries(const KeysLayout& shared, const Maps& maps, co
       cuda::hold_in_place(dv);
       cuda::barrier_arrive(shared.signals.empty(last));  // every lane has read stats for itself
     };
-    // kFirst: there is no step before it.
+    // kFirst: there is no previous step.
     const auto step = [&]<bool kFirst, bool kDiagonal>() {
       Scores<kHalf> s, dp;
       cuda::barrier_wait(shared.signals.full(place.stage), place.parity);
       uint32_t stats = shared.stats(place.stage) + uint32_t(query) * 4;
-      asm volatile("" : "+r"(stats));  // one address, not one for each load
+      asm volatile("" : "+r"(stats));  // makes the compiler use one address instead of one per load
       start_with(stats, s);
       start_with(stats + kStatsBytes / 2, dp);
       turns.wait();
@@ -102,8 +102,9 @@ __device__ void walk_over_queries(const KeysLayout& shared, const Maps& maps, co
       cuda::barrier_arrive(shared.signals.empty(place.stage));
       place.advance();
     };
-    // The queries of a head begin with those of the diagonal: there the second warpgroup's keys see the second half.
-    const int steps = owned.told(Told::steps), steps_a_head = steps / p.group;
+    // The queries of a head begin at the diagonal, where the keys of the second warpgroup are seen only by the second
+    // half.
+    const int steps = owned.item(ItemField::steps), steps_a_head = steps / p.group;
     int next_diagonal = steps, i = 1;
     if (p.causal) {
       if (warpgroup == 1) pass_over_step();
@@ -132,7 +133,7 @@ __device__ void walk_over_queries(const KeysLayout& shared, const Maps& maps, co
     owned.begin_results();
     stage_result<N>(dk, p.scale, owned.rows(0));
     stage_result<N>(dv, 1, owned.rows(1));
-    const int row = owned.told(Told::row) + warpgroup * kHalf, column = owned.told(Told::head) * kHeadDim;
+    const int row = owned.item(ItemField::row) + warpgroup * kHalf, column = owned.item(ItemField::head) * kHeadDim;
     owned.end_results([&] {
       cuda::store_tile(maps.dk, column, row, owned.rows(0));
       cuda::store_tile(maps.dv, column, row, owned.rows(1));
@@ -141,20 +142,20 @@ __device__ void walk_over_queries(const KeysLayout& shared, const Maps& maps, co
   owned.finish();
 }
 
-// The producer's part: one thread starts all copies.
+// The producer: one thread starts all copies.
 __device__ void bring_queries(const KeysLayout& shared, const Maps& maps, const Params& p) {
   cuda::RingPlace<2> own;
   cuda::RingPlace<KeysLayout::kStages> place;
   for (int round = 0;; ++round, own.advance()) {
     const OwnKeys item = OwnKeys::of(p, round);
     const uint32_t own_full = shared.signals.own_full(own.stage);
-    const auto tell = [&](Told what, int value) {
+    const auto publish = [&](ItemField what, int value) {
       cuda::store_shared(shared.signals.item(own.stage) + uint32_t(what) * 4, uint32_t(value));
     };
-    cuda::barrier_wait(shared.signals.own_empty(own.stage), own.parity ^ 1);  // at once in the first round
-    tell(Told::steps, item.steps);
-    tell(Told::row, item.row(p));
-    tell(Told::head, item.head);
+    cuda::barrier_wait(shared.signals.own_empty(own.stage), own.parity ^ 1);  // does not wait in the first round
+    publish(ItemField::steps, item.steps);
+    publish(ItemField::row, item.row(p));
+    publish(ItemField::head, item.head);
     if (item.steps == 0) {
       cuda::barrier_arrive(own_full);
       return;
@@ -219,7 +220,7 @@ bool hopper_supports(const ExecContext& ctx, const AttentionArgs& args) {
          seq.dense && seq.max_seqs > 0 && seq.max_len % hopper::kTile == 0 && (causal || everything) && unlimited &&
          !args.dropout && args.q.rows() == seq.max_seqs * seq.max_len && hopper::is_tileable(args.q) &&
          hopper::is_tileable(args.k) && hopper::is_tileable(args.v) && hopper::is_tileable(args.out) &&
-         args.lse.row_stride % 4 == 0;  // the copy engine reads it
+         args.lse.row_stride % 4 == 0;  // the copy engine reads lse
 }
 
 int64_t hopper_backward_scratch(const AttentionGradArgs& args) { return 2 * args.forward.lse.numel(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's forward on Hopper. Scores of the next keys are multiplied before the weighted sum of the last ones, so
-// that weights are computed while the matrix units do that sum. A tile of 64 x 128 scores takes 256 cycles of the
-// matrix units a product and 512 of the exponential unit.
+// Attention's forward on Hopper. The scores of the next keys are queued before the weighted sum of the previous ones,
+// so that weights are computed while the matrix units compute that sum. A tile of 64 x 128 scores takes 256 cycles of
+// the matrix units per product and 512 of the exponential unit.
 #include <algorithm>
 
 #include "cuda/engine.h"
@@ -27,19 +27,18 @@ struct Lse {
 
 constexpr float kLn2 = 0.693147180559945309f;
 
-// What a thread knows of its two rows: eight rows lie between them, and four lanes share each.
+// The state of a thread's two rows, which are eight rows apart; four lanes share each row.
 struct Softmax {
   float base[2] = {-INFINITY, -INFINITY};  // weights are 2^(score * scale - base)
-  float total[2] = {};                     // of this lane's weights
+  float total[2] = {};                     // sum of this lane's weights
 
-  // Weights may be this many powers of two larger than 1 before the base follows: it seldom has to, after the first
-  // step.
+  // Weights may exceed 1 by this power of two before the base is raised. After the first step this is rarely necessary.
   static constexpr float kRoom = 8;
 
-  // The scores' largest values of both rows, as far as this lane has them.
+  // The largest scores of both rows, as far as this lane has them.
   template <bool kDiagonal, int kEights>
   __device__ static float2 largest(float (&s)[kEights][4], int query, int key) {
-    float high[2][2] = {{-INFINITY, -INFINITY}, {-INFINITY, -INFINITY}};  // a row's in two chains
+    float high[2][2] = {{-INFINITY, -INFINITY}, {-INFINITY, -INFINITY}};  // two chains per row
 #pragma unroll
     for (int i = 0; i < 4 * kEights; ++i) {
       float& score = s[i / 4][i % 4];
@@ -53,7 +52,7 @@ struct Softmax {
     const bool high = fmaf(most.x, scale, -base[0]) > kRoom || fmaf(most.y, scale, -base[1]) > kRoom;
     return __any_sync(~0u, high);
   }
-  // Returns the factors of what earlier weights have made of the rows.
+  // Raises the base. Returns the factors that rescale the previous sums of the two rows.
   __device__ float2 follow(float2 most, float scale) {
     float factor[2], high[2] = {most.x, most.y};
 #pragma unroll
@@ -79,7 +78,7 @@ struct Softmax {
 #pragma unroll
     for (int r = 0; r < 2; ++r) total[r] += sums[r][0] + sums[r][1];
   }
-  // Over all lanes of the rows.
+  // Sums over all lanes of the rows.
   __device__ void finish() {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -97,7 +96,7 @@ __device__ inline void scale_rows(float (&out)[8][4], float2 by) {
 template <class N>
 __device__ void attend(const Layout& shared, const Maps& maps, const Params& p, const Lse& lse) {
   const auto [warpgroup, lane, own, key] = Seat();
-  const int strip = own - warpgroup * kHalf;  // the first row of this thread's in a unit
+  const int strip = own - warpgroup * kHalf;  // this thread's first row within a unit
   const float scale_log2 = p.scale * flash::kLog2E;
   const Turns<Layout::kGroups> turns(warpgroup);
   Owned<Layout> owned(shared, warpgroup);
@@ -116,7 +115,7 @@ __device__ void attend(const Layout& shared, const Maps& maps, const Params& p, 
     float out[8][4] = {};
     uint32_t left[kTile / 16][4];
     Softmax softmax;
-    // Up to its weights; the weighted sum of values follows with the next step's scores.
+    // Computes the first weights. The weighted sum of values follows with the next step's scores.
     const auto first_step = [&]<bool kDiagonal, int kKeys>() {
       Scores<kKeys> s;
       cuda::barrier_wait(shared.signals.full(place.stage), place.parity);
@@ -134,8 +133,8 @@ __device__ void attend(const Layout& shared, const Maps& maps, const Params& p, 
       cuda::hold_in_place(out);
       if (lane == 0) cuda::barrier_arrive(shared.signals.empty(stage));
     };
-    // Scores come before the weighted sum of the last keys' values: while the matrix units add that up, weights are
-    // computed.
+    // Queues the scores before the weighted sum of the previous keys' values: weights are computed while the matrix
+    // units compute that sum.
     const auto step = [&] {
       Scores<kTile> s;
       const int last = place.stage;
@@ -155,15 +154,15 @@ __device__ void attend(const Layout& shared, const Maps& maps, const Params& p, 
         scale_rows(out, factor);
       }
       softmax.weigh(s, scale_log2);
-      // ptxas moves a wait up to where nothing forbids it, and then nothing is computed during the sum: but not before
-      // a branch.
+      // Without a branch here, ptxas would move a wait up as far as possible, and nothing would be computed during the
+      // sum.
       if (__any_sync(~0u, softmax.total[0] < 0 || softmax.total[1] < 0)) __trap();
       release(last);
       to_left<N>(s, left);
     };
     if (!p.causal) {
       first_step.template operator()<false, kTile>();
-    } else if (unit % 2 == 0) {  // on the diagonal the first half of the queries sees the first half of the keys
+    } else if (unit % 2 == 0) {  // on the diagonal, the first half of the queries sees the first half of the keys
       first_step.template operator()<true, kHalf>();
     } else {
       first_step.template operator()<true, kTile>();
@@ -178,7 +177,7 @@ __device__ void attend(const Layout& shared, const Maps& maps, const Params& p, 
     scale_rows(out, {1 / softmax.total[0], 1 / softmax.total[1]});
     owned.begin_results();
     stage_result<N>(out, 1, owned.rows(0));
-    const int head = owned.told(Told::head), row = owned.told(Told::row);
+    const int head = owned.item(ItemField::head), row = owned.item(ItemField::row);
     if (lane % 4 == 0) {
       float* const to = lse.data + head * lse.stride + row + own;
 #pragma unroll

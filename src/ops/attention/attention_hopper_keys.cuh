@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks that own keys, in attention's backward: 128 at a time, 64 for each of two warpgroups, and walk over the
-// queries that see them, of all heads that share them.
+// Blocks that own keys, in the backward of attention. A block owns 128 keys, 64 for each of two warpgroups, and loops
+// over the queries that see them, of all heads that share them.
 #pragma once
 
 #include "ops/attention/attention_hopper.cuh"
@@ -12,13 +12,14 @@ inline constexpr int kKeyGroups = 2, kKeyThreads = (kKeyGroups + 1) * kWarpgroup
 inline constexpr int kKeyRegisters = 240, kKeyCopierRegisters = 24;
 inline constexpr uint32_t kStatsBytes = 2 * kHalf * sizeof(float);
 
-// Shared memory: tiles of own keys and values, and again for the next item; stages of 64 queries, their rows of dout
-// and their stats; barriers.
+// Shared memory: the tiles of owned keys and values, twice, so that the next item can be loaded; stages of 64 queries
+// with their rows of dout and stats; barriers.
 struct KeysLayout {
   static constexpr int kStages = 8;
   static constexpr uint32_t kRing = 4 * kTileBytes, kStatsAt = kRing + kStages * 2 * kHalfTileBytes;
   static constexpr uint32_t kSignalsAt = kStatsAt + kStages * kStatsBytes;
-  static constexpr uint32_t kBytes = kSignalsAt + Signals<kStages, kKeyGroups>::kBytes + 1024;  // to align the start
+  static constexpr uint32_t kBytes =
+      kSignalsAt + Signals<kStages, kKeyGroups>::kBytes + 1024;  // 1024 to align the start
   uint32_t base;
   Signals<kStages, kKeyGroups> signals;
 
@@ -29,9 +30,9 @@ struct KeysLayout {
   __device__ uint32_t stats(int stage) const { return base + kStatsAt + uint32_t(stage) * kStatsBytes; }
 };
 
-// A tile of keys that a block owns for a while, and the steps that it walks: none if there is no tile.
+// The tile of keys that a block owns for one item, and the number of steps to loop over; 0 steps if there is no tile.
 struct OwnKeys {
-  int seq, head, tile;  // head: of keys
+  int seq, head, tile;  // head: index of the key head
   int steps;
 
   __device__ static OwnKeys of(const Params& p, int round) {

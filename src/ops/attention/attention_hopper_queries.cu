@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients of attention's queries on Hopper. On its way each block also leaves what the gradients of keys and
-// values need of its rows (Params::stats): of log-sum-exps and of the sums of out * dout.
-// 64 x 64 scores take 128 cycles of the matrix units a product, of which there are three, and 256 of the exponential
-// unit: while one warpgroup computes weights, the other two multiply.
+// The gradients of attention's queries on Hopper. Each block also stores what the gradients of keys and values need
+// about its rows (Params::stats), computed from the log-sum-exp and the sums of out * dout. 64 x 64 scores take 128
+// cycles of the matrix units per product, of which there are three, and 256 of the exponential unit: while one
+// warpgroup computes weights, the other two multiply.
 #include <algorithm>
 
 #include "cuda/engine.h"
@@ -16,7 +16,7 @@ namespace gradmill {
 namespace hopper {
 namespace {
 
-// Own queries, and their rows of dout and out.
+// Owned queries, with their rows of dout and out.
 using Layout = QueriesLayout<3, true, kHalf, 5>;
 enum : int { kQ, kDout, kOut };
 
@@ -27,7 +27,7 @@ struct Lse {
 
 #ifdef GRADMILL_HOPPER_CODE
 
-// The sum of out * dout of a row, by the four lanes that share it: each has two chunks of eight columns.
+// The sum of out * dout of a row, computed by the four lanes that share it: each has two chunks of eight columns.
 template <class N>
 __device__ float product_of_row(uint32_t out, uint32_t dout, int row, int lane) {
   float sum = 0;
@@ -46,7 +46,7 @@ __device__ float product_of_row(uint32_t out, uint32_t dout, int row, int lane) 
   return sum + __shfl_xor_sync(~0u, sum, 2);
 }
 
-// What is known of a thread's two rows: eight rows lie between them.
+// The statistics of a thread's two rows, which are eight rows apart.
 struct Stats {
   float lse[2], product[2];
 
@@ -73,7 +73,7 @@ struct Stats {
 template <class N>
 __device__ void walk_over_keys(const Layout& shared, const Maps& maps, const Params& p) {
   const auto [warpgroup, lane, own, key] = Seat();
-  const int strip = own - warpgroup * kHalf;  // the first row of this thread's in a unit
+  const int strip = own - warpgroup * kHalf;  // this thread's first row within a unit
   const float scale_log2 = p.scale * flash::kLog2E;
   const Turns<Layout::kGroups> turns(warpgroup);
   Owned<Layout> owned(shared, warpgroup);
@@ -89,7 +89,7 @@ __device__ void walk_over_keys(const Layout& shared, const Maps& maps, const Par
     }
     const uint64_t q = cuda::matrix_at(owned.rows(kQ)), dout = cuda::matrix_at(owned.rows(kDout));
     const Stats stats = Stats::of<N>(shared, owned, own, strip, lane);
-    const int head = owned.told(Told::head), row = owned.told(Told::row);
+    const int head = owned.item(ItemField::head), row = owned.item(ItemField::row);
     if (lane % 4 == 0) stats.leave(p, head, row + own);
     const float base[2] = {stats.lse[0] * flash::kLog2E, stats.lse[1] * flash::kLog2E};
     float dq[8][4] = {};
@@ -98,7 +98,7 @@ __device__ void walk_over_keys(const Layout& shared, const Maps& maps, const Par
       cuda::hold_in_place(dq);
       if (lane == 0) cuda::barrier_arrive(shared.signals.empty(stage));
     };
-    // A step, but for its product with keys; kFirst: there was none whose product is still to do.
+    // One step without its product with keys. kFirst: no product of a previous step is pending.
     const auto step = [&]<bool kFirst, bool kDiagonal>() {
       Scores<kHalf> s, dp;
       const int last = place.stage;

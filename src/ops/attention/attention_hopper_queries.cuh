@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks that own queries, in attention's forward and in the backward's kernel for their gradients: up to 192 at a
-// time, 64 for each of three warpgroups, and walk over their keys from the diagonal back.
+// Blocks that own queries, in the forward of attention and in the backward for the gradients of queries. A block owns
+// up to 192 queries, 64 for each of three warpgroups, and loops over their keys from the diagonal backwards.
 #pragma once
 
 #include "ops/attention/attention_hopper.cuh"
@@ -8,18 +8,18 @@
 namespace gradmill {
 namespace hopper {
 
-inline constexpr int kQueryGroups = 3, kQueryThreads = (kQueryGroups + 1) * kWarpgroup;  // one starts copies
+inline constexpr int kQueryGroups = 3, kQueryThreads = (kQueryGroups + 1) * kWarpgroup;  // one warpgroup starts copies
 inline constexpr int kQueryRegisters = 160, kQueryCopierRegisters = 32;
 
-// Shared memory: so many matrices of own queries' rows, and a float for each row, both again for the next item; stages
-// of so many keys and values; barriers.
+// Shared memory: kOwned matrices with rows of owned queries and one float per row, both twice, so that the next item
+// can be loaded; stages of kKeys keys and values; barriers.
 template <int kOwned, bool kFloats, int kKeys, int kStageCount>
 struct QueriesLayout {
   static constexpr int kGroups = kQueryGroups, kStages = kStageCount, kStepKeys = kKeys, kMatrices = kOwned;
   static constexpr uint32_t kMatrixBytes = kGroups * kHalfTileBytes, kStepBytes = kKeys * cuda::kTileRowBytes;
   static constexpr uint32_t kFloatBytes = kFloats ? kGroups * kHalf * 4 : 0, kRing = 2 * kOwned * kMatrixBytes;
   static constexpr uint32_t kFloatsAt = kRing + kStages * 2 * kStepBytes, kSignalsAt = kFloatsAt + 2 * kFloatBytes;
-  static constexpr uint32_t kBytes = kSignalsAt + Signals<kStages, kGroups>::kBytes + 1024;  // to align the start
+  static constexpr uint32_t kBytes = kSignalsAt + Signals<kStages, kGroups>::kBytes + 1024;  // 1024 to align the start
   uint32_t base;
   Signals<kStages, kGroups> signals;
 
@@ -27,18 +27,18 @@ struct QueriesLayout {
       : base((cuda::shared_address(shared) + 1023) & ~1023u), signals{base + kSignalsAt} {}
   __device__ uint32_t own(int buffer, int i) const { return base + uint32_t(buffer * kOwned + i) * kMatrixBytes; }
   __device__ uint32_t floats(int buffer) const { return base + kFloatsAt + uint32_t(buffer) * kFloatBytes; }
-  // Keys for i = 0, values for 1.
+  // Keys for i = 0, values for i = 1.
   __device__ uint32_t tile(int stage, int i) const { return base + kRing + uint32_t(2 * stage + i) * kStepBytes; }
 };
 
 // Units of 64 queries, one for each warpgroup.
 struct Units {
-  int seq, head, first, count;  // first: in the sequence
-  int seen;                     // units of keys that the last of them sees; 0: there is no item
+  int seq, head, first, count;  // first: position in the sequence
+  int seen;                     // number of units of keys that the last unit sees; 0: there is no item
 };
 
-// A block's items. Sequences need not be a multiple of three units: the first item, which sees fewest keys, has what is
-// left over.
+// The items of a block. Sequences need not be a multiple of three units: the first item, which sees the fewest keys,
+// has the remaining units.
 struct Queries {
   static constexpr int kMost = kQueryGroups;
   int heads, units, lines, items, left;
@@ -63,21 +63,21 @@ struct Queries {
 
 #ifdef GRADMILL_HOPPER_CODE
 
-// A warpgroup's share of an item.
+// The part of an item that belongs to one warpgroup.
 struct OwnUnit {
-  int all_steps, steps;  // of the item; those in which this warpgroup sees keys come last
-  int index;             // of the unit in its sequence
+  int all_steps, steps;  // of the item; the steps in which this warpgroup sees keys, which come last
+  int index;             // index of the unit in its sequence
 
   template <class Layout>
-  __device__ OwnUnit(const Owned<Layout>& owned, int warpgroup, bool causal) : all_steps(owned.told(Told::steps)) {
+  __device__ OwnUnit(const Owned<Layout>& owned, int warpgroup, bool causal) : all_steps(owned.item(ItemField::steps)) {
     constexpr int kUnits = Layout::kStepKeys / kHalf;
-    const int units = owned.told(Told::units);
+    const int units = owned.item(ItemField::units);
     index = units / 4 + warpgroup;
     steps = warpgroup >= units % 4 ? 0 : causal ? index / kUnits + 1 : all_steps;
   }
 };
 
-// Steps whose keys this warpgroup does not see.
+// Skips the steps whose keys this warpgroup does not see.
 template <class Layout>
 __device__ void pass_over_steps(const Layout& shared, int steps, const Turns<Layout::kGroups>& turns,
                                 cuda::RingPlace<Layout::kStages>& place) {
@@ -90,8 +90,8 @@ __device__ void pass_over_steps(const Layout& shared, int steps, const Turns<Lay
   }
 }
 
-// The producer's part: one thread starts all copies. more(item, row, buffer, full): copies of an item beside its
-// matrices, of kFloatBytes for each unit.
+// The producer: one thread starts all copies. more(item, row, buffer, full) starts further copies for an item, of
+// kFloatBytes per unit.
 template <class Layout, class More>
 __device__ void bring_queries_and_keys(const Layout& shared, const CUtensorMap* const (&own_maps)[Layout::kMatrices],
                                        const Maps& maps, const Params& p, More&& more) {
@@ -105,14 +105,14 @@ __device__ void bring_queries_and_keys(const Layout& shared, const CUtensorMap* 
     const int row_of_seq = item.seq * p.tiles * kTile, row = row_of_seq + item.first * kHalf;
     const int steps = (item.seen + kUnits - 1) / kUnits;
     const uint32_t own_full = shared.signals.own_full(own.stage);
-    const auto tell = [&](Told what, int value) {
+    const auto publish = [&](ItemField what, int value) {
       cuda::store_shared(shared.signals.item(own.stage) + uint32_t(what) * 4, uint32_t(value));
     };
-    cuda::barrier_wait(shared.signals.own_empty(own.stage), own.parity ^ 1);  // at once in the first round
-    tell(Told::steps, steps);
-    tell(Told::row, row);
-    tell(Told::head, item.head);
-    tell(Told::units, item.first * 4 + item.count);
+    cuda::barrier_wait(shared.signals.own_empty(own.stage), own.parity ^ 1);  // does not wait in the first round
+    publish(ItemField::steps, steps);
+    publish(ItemField::row, row);
+    publish(ItemField::head, item.head);
+    publish(ItemField::units, item.first * 4 + item.count);
     if (steps == 0) {
       cuda::barrier_arrive(own_full);
       return;
@@ -140,7 +140,7 @@ __device__ void bring_queries_and_keys(const Layout& shared, const CUtensorMap* 
   }
 }
 
-// The whole block: one thread brings, three warpgroups walk.
+// The main function of a block: one thread loads, and three warpgroups compute.
 template <class Layout, class Bring, class Walk>
 __device__ void share_work(const Layout& shared, Bring&& bring, Walk&& walk) {
   shared.signals.init(kWarpgroup / 32);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few kilobytes each: what counts is the launch.
+// These kernels touch a few kilobytes each, so the cost is the launch.
 #include <algorithm>
 
 #include "cuda/engine.h"
@@ -27,12 +27,12 @@ struct StridedRows {
   int64_t bytes, stride_bytes;  // of a row
 };
 struct PaddingArgs {
-  const int32_t* begin;  // first row of padding
+  const int32_t* begin;  // the first row of padding
   int64_t rows;
   StridedRows tensors[3];
 };
 
-// Unit: what one thread writes at a time; rows are multiples of it.
+// Unit is what a thread writes at a time; the row size is a multiple of it.
 template <class Unit>
 __global__ void clear_padding_kernel(const __grid_constant__ PaddingArgs args) {
   const StridedRows& tensor = args.tensors[blockIdx.y];
@@ -64,7 +64,7 @@ void clear_padding(ExecContext& ctx, const SeqLayout& seq, std::initializer_list
     wide = wide && tensor.cols() * size % 16 == 0 && tensor.row_stride * size % 16 == 0 &&
            reinterpret_cast<uintptr_t>(tensor.data) % 16 == 0;
   }
-  // A block a row, as many as run at once; where there is little padding, most blocks find nothing to do.
+  // One block per row, as many as run at once. If there is little padding, most blocks have nothing to do.
   const auto blocks = static_cast<unsigned>(std::min<int64_t>(most, ctx.device.num_units));
   const cuda::LaunchConfig config({blocks, count}, kThreads, cuda::stream_of(ctx));
   if (wide) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Naive attention: scores, softmax and products as separate passes over matrices in memory. Products are tiles of fp32
-// multiply-adds, about half of the peak of the plain units; every T×T matrix is written and read once a pass.
+// Naive attention: scores, softmax and GEMMs are separate passes over matrices in memory. The GEMMs use tiles of fp32
+// multiply-adds and reach about half of the peak of the plain units. Every pass reads and writes each T×T matrix once.
 #include "ops/attention/attention_math.h"
 
 #include "cuda/engine.h"
@@ -16,7 +16,7 @@ using cuda::from_float;
 using cuda::Native;
 using cuda::to_float;
 
-// One matrix per sequence and head. `share` neighbouring heads of the product read the same head.
+// One matrix per sequence and head. `share` neighbouring heads of the result read the same head.
 template <class N>
 struct HeadMatrix {
   N* data;
@@ -38,7 +38,7 @@ struct ProductArgs {
 
 constexpr int kTile = 64, kDepth = 16, kEach = 4, kProductThreads = (kTile / kEach) * (kTile / kEach);
 
-// Element (i, depth) of op(x): rows or columns of x, 0 beyond its end. Neighbouring threads read neighbouring memory.
+// Element (i, depth) of op(x): rows or columns of x, 0 outside it. Neighbouring threads read neighbouring memory.
 template <class N>
 __device__ void load_tile(const N* x, int64_t row_stride, bool depth_is_row, int64_t first, int64_t end, int64_t depth,
                           int64_t depth_end, float (*tile)[kTile + kEach]) {
@@ -99,21 +99,21 @@ void multiply(ExecContext& ctx, const ProductArgs<N>& args) {
   cuda::launch({blocks, kProductThreads, cuda::stream_of(ctx)}, product_kernel<N>, args);
 }
 
-// Rows of T×T matrices, one block each.
+// Rows of T×T matrices, one block per row.
 template <class N>
 struct RowArgs {
-  N* scores;   // (B, H, T, T): becomes the weights
-  N* dscores;  // (B, H, T, T): gradients of the weights, become those of the scores
+  N* scores;   // (B, H, T, T): on return, the weights
+  N* dscores;  // (B, H, T, T): gradients of the weights; on return, those of the scores
   float* lse;  // (H, N)
   int64_t heads, len, lse_stride;
-  int64_t left, right;  // of the mask
+  int64_t left, right;  // the mask's limits
 };
 
 constexpr int kRowThreads = 128;
 
 struct Row {
-  int64_t offset, lse;         // of its first score, and of its entry in lse
-  int64_t key_begin, key_end;  // what the mask leaves
+  int64_t offset, lse;         // position of its first score, and of its entry in lse
+  int64_t key_begin, key_end;  // the keys that the mask leaves
 };
 template <class N>
 __device__ Row this_row(const RowArgs<N>& args) {
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kRowThreads) softmax_kernel(const __grid_const
   if (threadIdx.x == 0) args.lse[row.lse] = largest + logf(total);
 }
 
-// Weights again from scores and lse; then dscore = weight · (dweight - sum of weight · dweight).
+// Recomputes the weights from scores and lse. Then dscore = weight · (dweight - sum of weight · dweight).
 template <class N>
 __global__ void __launch_bounds__(kRowThreads) softmax_backward_kernel(const __grid_constant__ RowArgs<N> args) {
   __shared__ float shared[kRowThreads / cuda::kWarpSize];
@@ -168,14 +168,14 @@ __global__ void __launch_bounds__(kRowThreads) softmax_backward_kernel(const __g
   }
 }
 
-// Makes the arguments of the passes.
+// Builds the arguments of the passes.
 template <class T>
 class Math {
  public:
   using N = Native<T>;
   Math(ExecContext& ctx, const AttentionArgs& args) : ctx_(ctx), args_(args), len_(args.seq.max_len) {}
 
-  // Columns of (N, heads * D); heads of keys are shared by a group of query heads.
+  // Columns of (N, heads * D). A group of query heads shares each key head.
   HeadMatrix<N> rows(const TensorView& view, bool of_keys = false, bool transposed = false) const {
     return {cuda::native<T>(view), len_ * view.row_stride, args_.head_dim,
             view.row_stride,       of_keys ? group() : 1,  transposed};
@@ -184,7 +184,7 @@ class Math {
     return {data, args_.heads * len_ * len_, len_ * len_, len_, 1, transposed};
   }
 
-  // c (T, T) of every query head = alpha · a · bᵀ, both (T, D).
+  // c (T, T) of every query head = alpha · a · bᵀ, where both are (T, D).
   void scores(const TensorView& a, const TensorView& b, N* c, float alpha) {
     multiply<N>(ctx_, {rows(a), rows(b, true, true), square(c), args_.seq.max_seqs, args_.heads, len_, len_,
                        args_.head_dim, 1, alpha});

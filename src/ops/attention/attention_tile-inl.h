@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of tiled attention on the CPU, shared by forward and backward. Weights of a tile are kept transposed,
-// (keys, queries): a vector holds one key's weights for neighbouring queries, so that maxima, sums and masks of the
-// softmax need no step across lanes, and only q and dout (once per query tile) must be transposed.
+// Building blocks of tiled attention on the CPU, shared by forward and backward. The weights of a tile are transposed,
+// (keys, queries): a vector has the weights of one key for neighbouring queries. So maxima, sums and masks of the
+// softmax need no operations across lanes, and only q and dout must be transposed, once per query tile.
 #if defined(GRADMILL_OPS_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GRADMILL_OPS_ATTENTION_TILE_INL_H_
 #undef GRADMILL_OPS_ATTENTION_TILE_INL_H_
@@ -20,8 +20,8 @@ namespace HWY_NAMESPACE {
 namespace {
 using namespace attention;
 
-// A tile is handled in patches of kBlock keys × kStrip queries: those with no visible element are never touched, the
-// others are computed whole, with zeros where the mask says so.
+// A tile is processed in patches of kBlock keys × kStrip queries. Patches without a visible element are skipped; the
+// others are computed completely, with zeros where the mask hides an element.
 inline constexpr int64_t kBlock = 8, kStrip = 16;
 static_assert(kAttentionTile % kStrip == 0 && kStrip % kBlock == 0);
 
@@ -36,11 +36,11 @@ inline Range live_keys(const Band& band, int64_t query) {
   return {range.begin / kBlock * kBlock, std::min(round_up(range.end, kBlock), band.keys)};
 }
 
-// Rows × vectors of a register tile: measured at 93% of the peak with 32 registers, where 4 × 4 reaches 75%.
+// Rows and vectors of a register tile. Measured at 93% of the peak with 32 registers; 4 × 4 reaches 75%.
 inline constexpr int kTileRows = HWY_TARGET == HWY_AVX2 ? 4 : 8, kTileVectors = 2;
 
 struct Product {
-  const float* a;  // (rows, inner), or (inner, rows) when transposed
+  const float* a;  // (rows, inner), or (inner, rows) if transposed
   int64_t lda;
   const float* b;  // (inner, cols rounded up to whole vectors)
   int64_t ldb;
@@ -105,7 +105,7 @@ struct Rows {
   int64_t stride;
 };
 
-// Rows of one head as fp32 in whole vectors: in place where they are that already, else copied to `buffer`.
+// The rows of one head as fp32 in whole vectors: used in place if they already are, otherwise copied to `buffer`.
 template <class T>
 HWY_INLINE Rows stage_rows(const TensorView& view, Range rows, int64_t head, int64_t head_dim, float* buffer) {
   const T* from = view.row<T>(rows.begin) + head * head_dim;
@@ -121,7 +121,7 @@ HWY_INLINE Rows stage_rows(const TensorView& view, Range rows, int64_t head, int
   return {buffer, stride};
 }
 
-// to (head_dim, kAttentionTile) = scale * rowsᵀ. Columns up to the next whole strip repeat the last row.
+// to (head_dim, kAttentionTile) = scale * rowsᵀ. Columns up to a whole strip repeat the last row.
 HWY_INLINE void transpose_rows(const Rows& rows, int64_t count, int64_t head_dim, float scale, float* to) {
   const hn::CappedTag<float, 4> d;
   const auto scales = hn::Set(d, scale);
@@ -142,7 +142,7 @@ HWY_INLINE void transpose_rows(const Rows& rows, int64_t count, int64_t head_dim
   }
 }
 
-// scores (keys, queries) = a (keys, head_dim) · b (head_dim, queries), in the live patches.
+// scores (keys, queries) = a (keys, head_dim) · b (head_dim, queries), in the visible patches.
 HWY_INLINE void multiply_scores(const Band& band, const Rows& a, const float* b, int64_t head_dim, float* scores) {
   for (int64_t key = 0; key < band.keys; key += kBlock) {
     const Range queries = live_queries(band, key);
@@ -198,7 +198,7 @@ HWY_INLINE void multiply_keys(const Band& band, const float* weights, const Rows
   }
 }
 
-// Scores of contents alone: see forward_tile() and backward_queries().
+// No additional terms: scores come from the contents alone. See forward_tile() and backward_queries().
 struct NoTerms {
   template <class... Args>
   HWY_INLINE void add_scores(const Args&...) {}
@@ -206,10 +206,10 @@ struct NoTerms {
   HWY_INLINE void add_gradients(const Args&...) {}
 };
 
-// 2^x for x <= 0 (and a little above), 0 from -127 down. Relative error below 2e-7.
+// 2^x for x <= 0 (and slightly above); 0 from -127 down. Relative error below 2e-7.
 HWY_INLINE Floats exp2(Floats x) {
-  // Adding 1.5 * 2^23 rounds to an integer that then stands in the lowest bits. At -127 the sum of exponents is 0:
-  // exactly zero, which is what masked weights become. The order of Max's operands lets NaN through.
+  // Adding 1.5 * 2^23 rounds x to an integer in the lowest bits. At -127 the sum of exponents is 0 and the result is
+  // exactly zero, as masked weights must be. The order of Max's operands lets NaN pass.
   const Floats clamped = hn::Max(splat(-127.0f), x), magic = splat(12582912.0f);
   const Floats shifted = hn::Add(clamped, magic);
   const Floats r = hn::Sub(clamped, hn::Sub(shifted, magic));
@@ -223,7 +223,7 @@ HWY_INLINE Floats exp2(Floats x) {
   return hn::BitCast(FloatTag(), hn::Add(hn::BitCast(i32, power), exponent));
 }
 
-// The lanes of queries query, query + 1, … that see a key, as a function of the key.
+// For a key, the lanes of the queries query, query + 1, … that see it.
 class Visible {
  public:
   HWY_INLINE Visible(const Band& band, int64_t query)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flash attention, backward: from a tile's scores to their gradients, in the layouts of mma accumulators.
+// Flash attention, backward: computes the gradients of a tile's scores, in the layouts of mma accumulators.
 #pragma once
 
 #include "cuda/mma.cuh"
@@ -7,11 +7,11 @@
 
 namespace gradmill::flash {
 
-// Rows that one step of a walk loads.
+// Number of rows that one step of a loop loads.
 inline constexpr int kStep = 32;
 
-// The weight is computed again from its score. dp, the gradient of the dropped weight, becomes that of the score but
-// for the factor `scale`. Returns the dropped weight but for the factor `keep_scale`.
+// Recomputes the weight from its score. dp, the gradient of the dropped weight, becomes the gradient of the score
+// without the factor `scale`. Returns the dropped weight without the factor `keep_scale`.
 __device__ inline float softmax_gradient(bool visible, bool keep, float score2, float lse2, float delta,
                                          float keep_scale, float& dp) {
   const float weight = visible ? cuda::exp2_fast(score2 - lse2) : 0;
@@ -31,8 +31,8 @@ __device__ void scale_all(float (&acc)[kMs][kNs][4], float factor) {
   }
 }
 
-// Transposed: rows are strips of 16 keys from `keys` on, columns queries from `query` on. `keep` is as keep_key_rows
-// says. Addresses in shared memory of the queries' lse and delta.
+// Transposed version: rows are strips of 16 keys from `keys` on, columns are queries from `query` on. `keep` has the
+// layout of keep_key_rows. lse and delta are given by their addresses in shared memory.
 template <bool kMasked, int kMs, int kNs>
 __device__ void gradient_of_key_rows(const Sequence& seq, int query, const int (&keys)[kMs], float scale2,
                                      float keep_scale, uint32_t keep, uint32_t lse_at, uint32_t delta_at,
@@ -56,8 +56,8 @@ __device__ void gradient_of_key_rows(const Sequence& seq, int query, const int (
   }
 }
 
-// Rows are queries from `query` on, columns keys from `key` on. lse2 (in units of log 2) and delta are of this lane's
-// rows.
+// Rows are queries from `query` on, columns keys from `key` on. lse2 (in units of log 2) and delta belong to this
+// lane's rows.
 template <bool kMasked, int kMs, int kNs>
 __device__ void gradient_of_query_rows(const Sequence& seq, int query, int key, float scale2, float keep_scale,
                                        const uint32_t (&keep)[kMs], const float (&lse2)[kMs][2],

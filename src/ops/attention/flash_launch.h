@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of flash attention share on the host.
+// Host functions shared by the files of flash attention.
 #pragma once
 
 #include <initializer_list>
@@ -10,11 +10,11 @@
 
 namespace gradmill::flash {
 
-// Kernels without matrix units, fp32 arithmetic throughout: for fp32, and for GPUs whose matrix units do not know the
-// type or have too little shared memory for the tiles.
+// Kernels without matrix units, with fp32 arithmetic throughout: for fp32, and for GPUs whose matrix units do not
+// support the type or that have too little shared memory for the tiles.
 template <class T>
 void simt_forward(ExecContext& ctx, const AttentionArgs& args);
-// `delta` (H, N): sum of out * dout.
+// `delta` (H, N) receives the sum of out * dout.
 template <class T>
 void simt_backward(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& delta);
 
@@ -22,16 +22,16 @@ void simt_backward(ExecContext& ctx, const AttentionGradArgs& args, const Tensor
 template <class T>
 void sum_outputs(ExecContext& ctx, const AttentionGradArgs& args, const TensorView& delta);
 
-// Short sequences: a block has all keys of a head, and the backward is one kernel. False, and nothing is done, where
-// they do not fit.
+// For short sequences: a block has all keys of a head, and the backward is one kernel. Returns false, and does nothing,
+// if the problem does not fit.
 bool is_short(const ExecContext& ctx, const AttentionArgs& args);
 template <class T>
 bool short_forward(ExecContext& ctx, const AttentionArgs& args);
 template <class T>
 bool short_backward(ExecContext& ctx, const AttentionGradArgs& args);
-// Whether it would be done, and read all of a head before it writes.
+// Whether the short backward would be used and reads all of a head before it writes.
 bool short_backward_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args);
-// The same by Hopper's own matrix instructions, for `items` key heads of sequences; rows are vectors.
+// The same with Hopper's own matrix instructions, for `items` key heads of sequences. Rows must be vectors.
 template <class T>
 void short_backward_wgmma(ExecContext& ctx, const AttentionGradArgs& args, int items);
 
@@ -42,7 +42,7 @@ bool has_matrix_units(const ExecContext& ctx, size_t shared_bytes) {
   return std::is_same_v<T, Fp16> && ctx.cuda->compute_capability() == 75 && shared_bytes <= 64 * 1024;
 }
 
-// Calls visit.operator()<D>() with the narrowest tile that holds the head.
+// Calls visit.operator()<D>() with the narrowest tile that fits the head.
 template <class Visit>
 void visit_width(int64_t head_dim, Visit&& visit) {
   if (head_dim <= 32) return visit.template operator()<32>();
@@ -53,14 +53,14 @@ void visit_width(int64_t head_dim, Visit&& visit) {
   visit.template operator()<256>();
 }
 
-// The common widths have a kernel without dropout's code; the others ask at run time.
+// Common widths have a kernel without the code for dropout; the others test for dropout at run time.
 template <int D>
 inline constexpr bool kHasPlainKernel = D == 64 || D == 128;
 
-// Rows from *end on become 0.
+// Clears the rows from *end on.
 struct Padding {
   void* data;
-  int64_t row_stride, column_stride;  // elements
+  int64_t row_stride, column_stride;  // in elements
   int64_t rows;
   int cols, element_bytes;
   const int32_t* end;
@@ -68,6 +68,6 @@ struct Padding {
 inline Padding padding_of(const TensorView& view, const int32_t* end) {
   return {view.data, view.row_stride, 1, view.rows(), int(view.cols()), int(size_of(view.dtype)), end};
 }
-void clear_padding(const ExecContext& ctx, std::initializer_list<Padding> tensors);  // three at most
+void clear_padding(const ExecContext& ctx, std::initializer_list<Padding> tensors);  // at most three
 
 }  // namespace gradmill::flash

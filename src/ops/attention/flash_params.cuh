@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What flash attention's kernels are told, and what a block makes of it: its sequence and who sees whom there.
+// The parameters of flash attention's kernels, and what a block derives from them: its sequence and its visible pairs.
 #pragma once
 
 #include <algorithm>
@@ -28,12 +28,12 @@ struct Params {
   float* lse;  // (H, N)
   int64_t lse_stride;
   const int32_t *cu_q, *cu_kv;
-  int dense_len;     // of every sequence, or 0: the two above say
-  int heads, group;  // query heads; query heads of one key head
+  int dense_len;     // length of every sequence, or 0: then the two arrays above are used
+  int heads, group;  // query heads; query heads per key head
   int head_dim;
   float scale;
   int left, right;             // as in AttentionMask, or kNoLimit
-  bool vectors;                // rows of every tensor can be moved 16 bytes at a time
+  bool vectors;                // rows of all tensors can be moved 16 bytes at a time
   const StepScalars* scalars;  // null: no dropout
   uint32_t site;
   int64_t dropout_columns;
@@ -97,12 +97,12 @@ GradParams<cuda::Native<T>> make_params(const ExecContext& ctx, const AttentionG
   return p;
 }
 
-// Tiles of `size` rows that the longest sequence can have, of a tensor of `rows` rows.
+// The number of tiles of `size` rows in the longest possible sequence, for a tensor with `rows` rows.
 inline int num_tiles(const SeqLayout& seq, int64_t rows, int size) {
   return int((std::min(seq.max_len, rows) + size - 1) / size);
 }
 
-// Whether rows can stand behind the last sequence.
+// Whether there can be rows after the last sequence.
 inline bool has_padding(const SeqLayout& seq, int64_t rows) { return !seq.dense || seq.max_seqs * seq.max_len != rows; }
 
 struct Range {
@@ -116,7 +116,7 @@ struct Sequence {
 
   template <class N>
   __device__ Sequence(const Params<N>& p, int index) {
-    if (p.dense_len > 0) {  // nothing to wait for
+    if (p.dense_len > 0) {  // no memory access to wait for
       q_begin = k_begin = index * p.dense_len;
       q_len = k_len = p.dense_len;
     } else {
@@ -129,7 +129,8 @@ struct Sequence {
     high = k_len - q_len + p.right;
   }
 
-  // Keys that one of these queries sees, queries that one of these keys is seen by: without gaps, maybe empty.
+  // The keys that one of these queries sees, and the queries that see one of these keys. Gap-free ranges, possibly
+  // empty.
   __device__ Range keys_of(Range queries) const {
     return {max(0, queries.begin + low), min(k_len, queries.end + high)};
   }

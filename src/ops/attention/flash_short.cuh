@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention kernels for short sequences share: the way of results to memory, and dropout's random words, cheaper
-// where a kernel asks for many rows and blocks of columns. Of Philox's seven rounds the first two, and half of the
-// third, depend on the row alone or on the block alone: computed once for each, they leave 9 wide products of 14 for a
-// pair of them.
+// Functions shared by the attention kernels for short sequences: storing results, and a cheaper way to draw dropout's
+// random words for many rows and blocks of columns. The first two of Philox's seven rounds, and half of the third,
+// depend on the row alone or on the block alone. Computed once for each, they leave 9 of 14 wide products for each
+// pair.
 #pragma once
 
 #include "cuda/mma.cuh"
@@ -11,20 +11,21 @@
 
 namespace gradmill::flash {
 
-// Sequences have this many keys and queries at most, heads are at most this wide.
+// The largest number of keys and queries of a sequence, and the largest width of a head.
 inline constexpr int kShortLen = 256, kShortWidth = 64;
 
-// The same value, which all lanes of the warp have: now the compiler knows it, too.
+// The same value, which all lanes of the warp have. Returned in a form that tells the compiler so.
 __device__ inline int uniform(int value) { return __shfl_sync(0xffffffffu, value, 0); }
 
-// The same value, but what depends on it is computed where it is used and not kept in registers, which are scarce.
+// The same value. Keeps the compiler from holding what depends on it in registers, which are scarce: it recomputes it
+// instead.
 __device__ inline int afresh(int value) {
   asm volatile("" : "+r"(value));
   return value;
 }
 
-// What all lanes agree on lies in registers of the warp, of which there are more than enough, and branches on it do not
-// keep the compiler from mixing what is before and behind.
+// Values that are the same for all lanes are kept in uniform registers, of which there are enough. Branches on them do
+// not keep the compiler from mixing the code before and after.
 template <class N>
 __device__ Sequence uniform_sequence(const Params<N>& p, int index) {
   Sequence seq(p, index);
@@ -32,12 +33,12 @@ __device__ Sequence uniform_sequence(const Params<N>& p, int index) {
   return seq;
 }
 
-// Rows of a strip, the unit that a warp works on.
+// Number of rows of a strip, the unit of work of a warp.
 inline constexpr int kStripRows = 16;
 inline constexpr uint32_t kStripBytes = kStripRows * kShortWidth * 2;
 
-// A warp writes a strip's accumulators to `rows` rows of `to`, 16 bytes at a time, by way of kStripBytes of shared
-// memory that only it uses. In assembly: the compiler takes a plain store of a vector apart.
+// A warp writes the accumulators of a strip to `rows` rows of `to`, 16 bytes at a time, through kStripBytes of shared
+// memory that only this warp uses. In assembly, because the compiler splits a plain vector store.
 template <class N>
 __device__ void store_strip(uint32_t stage, const float (&acc)[kShortWidth / 8][4], const HeadRows<N>& to, int row,
                             int column, int rows, int cols) {
@@ -68,18 +69,18 @@ __device__ void store_strip(uint32_t stage, const float (&acc)[kShortWidth / 8][
 
 struct PhiloxRounds {
   static constexpr uint32_t kMul0 = 0xD2511F53u, kMul1 = 0xCD9E8D57u, kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
-  uint32_t key0, key1;  // of the first round
+  uint32_t key0, key1;  // keys of the first round
 
   __device__ explicit PhiloxRounds(uint64_t seed)
       : key0(static_cast<uint32_t>(seed)), key1(static_cast<uint32_t>(seed >> 32)) {}
   __device__ static uint32_t high(uint64_t product) { return static_cast<uint32_t>(product >> 32); }
   __device__ static uint32_t low(uint64_t product) { return static_cast<uint32_t>(product); }
-  // Of round r, counted from 0.
+  // The key of round r, counted from 0.
   __device__ uint32_t first_key(uint32_t round) const { return key0 + round * kWeyl0; }
   __device__ uint32_t second_key(uint32_t round) const { return key1 + round * kWeyl1; }
 };
 
-// What a row of the micro-batch contributes.
+// The part of Philox that depends on the row of the micro-batch.
 __device__ inline uint2 philox_row(const Dropout& rule, uint32_t row) {
   const PhiloxRounds rounds(rule.seed);
   const uint64_t step = cuda::multiply_wide(PhiloxRounds::kMul1, rule.step);
@@ -88,7 +89,7 @@ __device__ inline uint2 philox_row(const Dropout& rule, uint32_t row) {
   return make_uint2(PhiloxRounds::high(product), PhiloxRounds::low(product));
 }
 
-// What a block of eight columns contributes.
+// The part of Philox that depends on the block of eight columns.
 __device__ inline uint4 philox_block(const Dropout& rule, uint32_t block) {
   const PhiloxRounds rounds(rule.seed);
   const uint64_t step = cuda::multiply_wide(PhiloxRounds::kMul1, rule.step);
@@ -101,7 +102,7 @@ __device__ inline uint4 philox_block(const Dropout& rule, uint32_t block) {
                     PhiloxRounds::high(third) ^ rounds.second_key(2), PhiloxRounds::low(third));
 }
 
-// The words of a block of columns of a row: those of Dropout::words().
+// The random words for one row and one block of columns: the same as Dropout::words().
 __device__ inline uint4 philox_words(const Dropout& rule, uint2 row, uint4 block) {
   const PhiloxRounds rounds(rule.seed);
   const uint64_t product = cuda::multiply_wide(PhiloxRounds::kMul1, row.x ^ block.x);
@@ -116,11 +117,11 @@ __device__ inline uint4 philox_words(const Dropout& rule, uint2 row, uint4 block
   return c;
 }
 
-// Bit i: whether column i of the block is kept.
+// Bit i tells whether column i of the block is kept.
 __device__ inline uint32_t keep_eight(const Dropout& rule, const uint4& words) {
   const uint32_t four[4] = {words.x, words.y, words.z, words.w};
 #if __CUDA_ARCH__ >= 900
-  // Both halves of a word at once: max(half, threshold - 1) - (threshold - 1), but at most 1.
+  // Both halves of a word at once: max(half, threshold - 1) - (threshold - 1), limited to 1.
   const uint32_t below = rule.threshold == 0 ? 0 : (rule.threshold - 1) * 0x10001u, minus = __vneg2(below);
   uint32_t pairs = 0;
 #pragma unroll

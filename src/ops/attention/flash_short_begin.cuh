@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flash attention, backward, for short sequences on Hopper: what a block prepares before it walks over a head. See
-// attention_flash_short_wgmma.cu. Lanes take no different branches here: behind one the compiler would not believe that
-// warps are together again, and products and common registers of a warp need to be sure of that.
+// Flash attention, backward, for short sequences on Hopper: what a block prepares before its loops over a head. See
+// attention_flash_short_wgmma.cu. There are no divergent branches here: after one, the compiler would not assume that
+// warps have converged, which products and uniform registers require.
 #pragma once
 
 #include "ops/attention/flash_short_wgmma.cuh"
 
 namespace gradmill::flash {
 
-// Starts loading a head's rows of one tensor.
+// Starts loading the rows of a head of one tensor.
 template <class N>
 __device__ void load_rows(const HeadRows<const N>& from, int row, int column, int rows, int cols, uint32_t to) {
   load_tile<kShortWidth, kShortLen, kGroupThreads>(to, from.at(row, column), from.stride, rows, cols, true,
@@ -28,7 +28,7 @@ __device__ void load_queries(const GradParams<N>& grad, const Unit& unit, const 
   load_rows(grad.dout, unit.seq.q_begin, column, unit.seq.q_len, p.head_dim, at.dout(home));
 }
 
-// OutRows will ask for these.
+// OutStrip will read these.
 template <class N>
 __device__ void prefetch_out(const Params<N>& p, const Unit& unit) {
   const int row = afresh(int(threadIdx.x));
@@ -36,13 +36,13 @@ __device__ void prefetch_out(const Params<N>& p, const Unit& unit) {
   cuda::prefetch(p.out.at(from, unit.head * p.head_dim));
 }
 
-// A warp's strip of queries: outputs and lse on their way from memory, then the head's vectors. Delta, the sums of out
-// times dout, are the diagonal of a product of the two, for which it does not matter in which order columns come: a
-// lane has 16 bytes of a row at a time.
+// A warp's strip of queries: loads outputs and lse, then stores the head's vectors. delta, the sums of out * dout, is
+// the diagonal of the product of the two. The order of columns does not matter for it, so a lane has 16 bytes of a row
+// at a time.
 template <class N>
 class OutStrip {
  public:
-  // For rows and columns that are not there something is read that does not count.
+  // For missing rows and columns it reads valid memory, whose values are ignored.
   __device__ OutStrip(const Params<N>& p, const Unit& unit, const Place& place) {
     const int lane = afresh(int(threadIdx.x)) % 32;
 #pragma unroll
@@ -56,7 +56,7 @@ class OutStrip {
       }
     }
   }
-  // With the gradients of outputs in shared memory, zeros where there are none.
+  // Uses the gradients of outputs in shared memory, with zeros for missing ones.
   __device__ void store(const HeadLayout& at, int home, const Place& place, int q_len, float kept_share) const {
     const int lane = afresh(int(threadIdx.x)) % 32, g = lane / 4, t = lane % 4;
     float sums[2][4] = {};
@@ -95,7 +95,7 @@ class OutStrip {
   Packed out_[2][kPacks];
 };
 
-// Of both strips of a warp.
+// For both strips of a warp.
 template <class N>
 class OutRows {
  public:
@@ -111,8 +111,8 @@ class OutRows {
   OutStrip<N> strips_[2];
 };
 
-// What dropout keeps of a strip of keys, for both walks. Of 16 queries and the strip each lane decides about eight keys
-// of a query, as keep_strips() of flash_short_gradient.cuh does.
+// Draws the dropout mask of a strip of keys, for both loops. For 16 queries and the strip, each lane decides eight keys
+// of one query, like keep_strips() in flash_short_gradient.cuh.
 template <class N>
 __device__ void draw_strip(const Params<N>& p, const Unit& unit, const Place& place, const Dropout& at_rule,
                            const HeadLayout& at) {

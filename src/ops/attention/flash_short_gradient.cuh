@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flash attention, backward, for short sequences: the steps of a block that has all keys of a head in shared memory and
-// walks over tiles of its queries. See attention_flash_short.cu.
+// loops over tiles of its queries. See attention_flash_short.cu.
 #pragma once
 
 #include "cuda/packed.cuh"
@@ -11,11 +11,11 @@
 namespace gradmill::flash {
 
 inline constexpr int kTileQueries = 64, kGradThreads = 256;
-inline constexpr int kStrips = 2;      // of keys, of a warp
-inline constexpr int kNs = kStep / 8;  // tiles of 8 queries of a step
+inline constexpr int kStrips = 2;      // strips of keys per warp
+inline constexpr int kNs = kStep / 8;  // tiles of 8 queries per step
 
-// Where things lie in shared memory. Rows of `dscores` are keys, columns the queries of a tile. Tiles alternate between
-// two stages, heads between two homes of keys and values; a block that does one head only has one home.
+// The layout of shared memory. Rows of `dscores` are keys, columns the queries of a tile. Tiles alternate between two
+// stages, and heads between two buffers for keys and values (`home`); a block with a single head has only one.
 struct ShortLayout {
   static constexpr uint32_t kKeyBytes = kShortLen * kShortWidth * 2, kTileBytes = kTileQueries * kShortWidth * 2;
   static constexpr uint32_t kDscoreBytes = kShortLen * kTileQueries * 2, kVectorBytes = kShortLen * 4;
@@ -32,10 +32,10 @@ struct ShortLayout {
   __device__ uint32_t dscores(int stage) const { return base + kDscores + stage * kDscoreBytes; }
   __device__ uint32_t lse() const { return base + kVectors; }
   __device__ uint32_t delta() const { return lse() + kVectorBytes; }
-  __device__ uint32_t blocks() const { return base + kBlocks; }  // philox_block() of the keys
+  __device__ uint32_t blocks() const { return base + kBlocks; }  // philox_block() for the keys
 };
 
-// A head that a block is to do. Those of a group come one after the other and share their keys.
+// One head to process. The heads of a group come one after the other and share their keys.
 struct Unit {
   int kv_head, head;
   Sequence seq;
@@ -45,11 +45,11 @@ struct Unit {
       : kv_head(item % (p.heads / p.group)),
         head(kv_head * p.group),
         seq(uniform_sequence(p, item / (p.heads / p.group))) {}
-  // A sequence without queries has one empty tile.
+  // A sequence without queries counts as one empty tile.
   __device__ int tiles() const { return max(1, (seq.q_len + kTileQueries - 1) / kTileQueries); }
 };
 
-// Starts loading all keys or values of a unit: `from` is Params::k or v.
+// Starts loading all keys or values of a unit; `from` is Params::k or v.
 template <int kThreads, class N>
 __device__ void load_keys(const Params<N>& p, const Unit& unit, const HeadRows<const N>& from, uint32_t to) {
   const N* const rows = from.at(unit.seq.k_begin, unit.kv_head * p.head_dim);
@@ -77,7 +77,8 @@ struct LeftStrips {
   }
 };
 
-// lse, and delta = sum of out * dout, of all queries of one head: four lanes a row, all loads at once.
+// lse, and delta = sum of out * dout, for all queries of one head: four lanes per row, with all loads in flight at
+// once.
 template <class N>
 __device__ void load_vectors(const GradParams<N>& grad, const Sequence& seq, int head, const ShortLayout& at) {
   using Packed = cuda::Packed<N>;
@@ -110,7 +111,7 @@ __device__ void load_vectors(const GradParams<N>& grad, const Sequence& seq, int
   }
 }
 
-// keep_key_rows() for strips of keys from `keys` on, with what the keys contribute read from shared memory.
+// keep_key_rows() for strips of keys from `keys` on; the parts that depend on the keys are read from shared memory.
 template <int kTiles, int kMs>
 __device__ uint32_t keep_strips(const Dropout& rule, uint32_t row, const int (&keys)[kMs], uint32_t blocks) {
   static_assert(kTiles % 2 == 0 && kTiles * kMs <= 8);
@@ -134,13 +135,13 @@ __device__ uint32_t keep_strips(const Dropout& rule, uint32_t row, const int (&k
   return exchange_bits(bits, 4, 0x55555555u, 1);
 }
 
-// Keys that the queries of a tile see, in whole strips.
+// The keys that the queries of a tile see, rounded to whole strips.
 __device__ inline Range strips_of(const Sequence& seq, int query) {
   const Range keys = seq.keys_of({query, query + kTileQueries});
   return {keys.begin / kStripRows * kStripRows, (keys.end + kStripRows - 1) / kStripRows * kStripRows};
 }
 
-// This lane's part of the gradients of a strip's scores, of the queries from chunk `chunk` on.
+// Stores this lane's part of the gradients of a strip's scores, for the queries from chunk `chunk` on.
 __device__ inline void store_dscores(uint32_t to, int strip, int chunk, const uint32_t (&left)[kNs / 2][4]) {
   const uint32_t lane = threadIdx.x % 32;
 #pragma unroll
@@ -150,7 +151,7 @@ __device__ inline void store_dscores(uint32_t to, int strip, int chunk, const ui
   }
 }
 
-// dq of a tile's queries: a warp makes 16 queries x 32 columns.
+// dq of the queries of a tile. Each warp computes 16 queries x 32 columns.
 template <class N>
 __device__ void query_gradient(const GradParams<N>& grad, const Sequence& seq, int head, int tile, uint32_t dscores,
                                uint32_t k) {
@@ -177,7 +178,7 @@ __device__ void query_gradient(const GradParams<N>& grad, const Sequence& seq, i
   }
 }
 
-// A step: kStep queries of a tile and the first kMs strips of the warp.
+// One step: kStep queries of a tile and the first kMs strips of the warp.
 template <class N, bool kDropout, int kMs>
 __device__ void step(const Params<N>& p, const Sequence& seq, int query, const int (&strips)[kStrips],
                      const Dropout& at_rule, const ShortLayout& at, int stage, uint32_t k,
@@ -219,7 +220,8 @@ __device__ void step(const Params<N>& p, const Sequence& seq, int query, const i
   multiply_add<N>(dk, left, q, square);
 }
 
-// The warp's strips of a tile: their part of dk and dv, and of the gradients of scores that others read later.
+// Processes the warp's strips for one tile: their contributions to dk and dv, and the gradients of scores, which other
+// warps read later.
 template <class N, bool kDropout>
 __device__ void steps_of_tile(const Params<N>& p, const Sequence& seq, int tile, const int (&strips)[kStrips],
                               const Dropout& rule, const ShortLayout& at, int stage, uint32_t k,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flash attention, backward, for short sequences on Hopper: the walks of a warpgroup over a head in shared memory. See
+// Flash attention, backward, for short sequences on Hopper: the loops of a warpgroup over a head in shared memory. See
 // attention_flash_short_wgmma.cu.
 #pragma once
 
@@ -8,13 +8,13 @@
 
 namespace gradmill::flash {
 
-// A walk owns kBlock rows, of keys or queries, and takes as many of the others at a time. A warpgroup has two blocks of
-// keys and two of queries.
+// In each loop a warpgroup owns kBlock rows, of keys or queries, and processes kBlock of the others per step. It has
+// two blocks of keys and two of queries.
 inline constexpr int kBlock = 64, kBlocks = kShortLen / kBlock, kGroupThreads = 256, kGroupWarps = kGroupThreads / 32;
 inline constexpr int kBlockTiles = kBlock / 8, kWidthTiles = kShortWidth / 8;
 
-// Where things lie in shared memory. Keys and values have one home, queries and gradients of their outputs two, of
-// which heads take turns.
+// The layout of shared memory. Keys and values have one buffer. Queries and the gradients of their outputs have two
+// (`home`), which alternate between heads.
 struct HeadLayout {
   static constexpr uint32_t kRowBytes = Tile<kShortWidth>::kRowBytes, kTensorBytes = kShortLen * kRowBytes;
   static constexpr uint32_t kBitBytes = kShortLen * kShortLen / 8;
@@ -28,26 +28,28 @@ struct HeadLayout {
   __device__ uint32_t v() const { return base + kTensorBytes; }
   __device__ uint32_t q(int home) const { return base + (2 + 2 * home) * kTensorBytes; }
   __device__ uint32_t dout(int home) const { return q(home) + kTensorBytes; }
-  // What dropout keeps. For a strip of keys and a block of queries a word a lane, bits as key_row_bit says.
+  // The dropout mask for a strip of keys and a block of queries: one word per lane, with bits in the order of
+  // key_row_bit.
   __device__ uint32_t key_bits(int strip, int query) const {
     return base + kKeyBits + (strip / kStripRows * kBlocks + query / kBlock) * 128;
   }
-  // For a query and 32 keys a word, bit i for key i; 32 keys further it is kNextKeys further.
+  // The dropout mask for a query and 32 keys: one word, with bit i for key i. The word for the next 32 keys is
+  // kNextKeys bytes later.
   static constexpr uint32_t kNextKeys = kShortLen * 4;
   __device__ uint32_t query_bits(int key, int query) const {
     return base + kQueryBits + key / 32 * kNextKeys + query * 4;
   }
-  // Of queries 2i and 2i + 1: lse of both in units of log 2, then delta of both, without dropout's factor.
+  // For queries 2i and 2i + 1: lse of both in units of log 2, then delta of both, without dropout's factor.
   __device__ uint32_t vectors(int query) const { return base + kVectors + query / 2 * 16; }
   __device__ uint32_t stage(int warp) const { return base + kStages + warp * kStripBytes; }
 };
 
-// Rows of a walk: the first one of the warpgroup's block, and of the warp's strip in it.
+// The rows of a loop: the first row of the warpgroup's block, and of the warp's strip in it.
 struct Place {
   int block, strip;
 };
 
-// Which columns this lane's rows g and g + 8 see: from first to last, column 8n + e % 2 being element e of tile n.
+// The columns that this lane's rows g and g + 8 see, from first to last. Column 8n + e % 2 is element e of tile n.
 struct Band {
   int first[2], last[2];
   __device__ bool has(int n, int e) const {
@@ -56,7 +58,7 @@ struct Band {
   }
 };
 
-// The warp's keys, and queries from `query` on.
+// For the warp's keys, and queries from `query` on.
 __device__ inline Band band_of_keys(const Sequence& seq, const Place& place, int query) {
   const int lane = int(threadIdx.x) % 32, start = query + lane % 4 * 2;
   Band band;
@@ -69,7 +71,7 @@ __device__ inline Band band_of_keys(const Sequence& seq, const Place& place, int
   return band;
 }
 
-// The warp's queries, and keys from `key` on.
+// For the warp's queries, and keys from `key` on.
 __device__ inline Band band_of_queries(const Sequence& seq, const Place& place, int key) {
   const int lane = int(threadIdx.x) % 32, start = key + lane % 4 * 2;
   Band band;
@@ -82,7 +84,7 @@ __device__ inline Band band_of_queries(const Sequence& seq, const Place& place, 
   return band;
 }
 
-// Scores become weights. Rows are keys, columns queries, whose vectors lie at `vectors`.
+// Converts scores to weights. Rows are keys, columns are queries, whose lse and delta are stored at `vectors`.
 template <bool kMasked>
 __device__ void weigh_queries(const Band& seen, float scale2, uint32_t vectors, float (&s)[kBlockTiles][4]) {
 #pragma unroll
@@ -96,8 +98,8 @@ __device__ void weigh_queries(const Band& seen, float scale2, uint32_t vectors, 
   }
 }
 
-// Weights become dropped weights, but for dropout's factor, and their gradients `dp` those of scores, but for `scale`
-// and that factor. `keep` as key_row_bit says.
+// Converts weights to dropped weights without dropout's factor, and their gradients `dp` to those of scores without
+// `scale` and that factor. `keep` has the layout of key_row_bit.
 template <bool kDropout>
 __device__ void gradient_of_queries(uint32_t keep, uint32_t vectors, float (&s)[kBlockTiles][4],
                                     float (&dp)[kBlockTiles][4]) {
@@ -113,7 +115,7 @@ __device__ void gradient_of_queries(uint32_t keep, uint32_t vectors, float (&s)[
   }
 }
 
-// The same where rows are queries, whose lse and delta the lane holds, and columns keys.
+// The same if rows are queries, whose lse and delta the lane holds, and columns are keys.
 template <bool kMasked>
 __device__ void weigh_keys(const Band& seen, float scale2, const float (&lse)[2], float (&s)[kBlockTiles][4]) {
 #pragma unroll
@@ -124,7 +126,7 @@ __device__ void weigh_keys(const Band& seen, float scale2, const float (&lse)[2]
   }
 }
 
-// Bit 8 * (n % 4) + e % 2 of keep[n / 4][e / 2] is of element e of tile n.
+// Bit 8 * (n % 4) + e % 2 of keep[n / 4][e / 2] belongs to element e of tile n.
 template <bool kDropout>
 __device__ void gradient_of_keys(const uint32_t (&keep)[2][2], const float (&delta)[2],
                                  const float (&s)[kBlockTiles][4], float (&dp)[kBlockTiles][4]) {
@@ -145,8 +147,8 @@ __device__ inline void load_own(uint32_t tensor, int strip, OwnRows& rows) {
   cuda::hold_in_place(rows);
 }
 
-// ptxas 13.0 does not see that operands in registers are used again by a loop's next products, unless they have a use
-// behind it: this one, which never happens.
+// ptxas 13.0 does not notice that operands in registers are used again by the next iteration's products unless they are
+// also used after the loop. This is such a use; it is never executed.
 __device__ inline void use_at_last(uint32_t stage, const OwnRows& rows) {
   if (threadIdx.y == 0) return;
 #pragma unroll
@@ -183,8 +185,8 @@ __device__ void to_left(const float (&acc)[kBlockTiles][4], Left& left) {
              reinterpret_cast<uint32_t(&)[1][kBlock / 16][4]>(left));
 }
 
-// Adds to dk and dv of a block of keys, `k` and `v`, what the queries of a head contribute. A step's last products are
-// under way when the next one's first are queued.
+// Adds the contribution of one head's queries to dk and dv (`k` and `v`) of a block of keys. The last products of a
+// step are still in flight when the first ones of the next are queued.
 template <class N, bool kDropout>
 __device__ void walk_over_queries(const Sequence& seq, const Place& place, const HeadLayout& at, int home, float scale2,
                                   OwnRows& k, OwnRows& v, float (&dk)[kWidthTiles][4], float (&dv)[kWidthTiles][4]) {
@@ -212,7 +214,7 @@ __device__ void walk_over_queries(const Sequence& seq, const Place& place, const
     } else {
       weigh_queries<true>(band_of_keys(seq, place, query), scale2, vectors, s);
     }
-    cuda::hold_in_place(s);  // before the wait, not after it
+    cuda::hold_in_place(s);  // must be before the wait
     cuda::wait_for_products<0>();
     cuda::hold_in_place(dp);
     gradient_of_queries<kDropout>(keep, vectors, s, dp);
@@ -230,7 +232,7 @@ __device__ void walk_over_queries(const Sequence& seq, const Place& place, const
   use_at_last(at.stage(0), v);
 }
 
-// dq of a block of queries, but for factors.
+// dq of a block of queries, without its factors.
 template <class N, bool kDropout>
 __device__ void walk_over_keys(const Sequence& seq, const Place& place, const HeadLayout& at, int home, float scale2,
                                float (&dq)[kWidthTiles][4]) {
@@ -272,7 +274,7 @@ __device__ void walk_over_keys(const Sequence& seq, const Place& place, const He
     } else {
       weigh_keys<true>(band_of_queries(seq, place, key), scale2, lse, s);
     }
-    cuda::hold_in_place(s);  // before the wait, not after it
+    cuda::hold_in_place(s);  // must be before the wait
     cuda::wait_for_products<0>();
     cuda::hold_in_place(dp);
     gradient_of_keys<kDropout>(keep, delta, s, dp);
@@ -286,7 +288,7 @@ __device__ void walk_over_keys(const Sequence& seq, const Place& place, const He
   use_at_last(at.stage(0), dout);
 }
 
-// dk and dv to where they wait, and back.
+// Saves dk and dv to local memory, and loads them back.
 __device__ inline void park(const float (&dk)[kWidthTiles][4], const float (&dv)[kWidthTiles][4],
                             float4 (&to)[kWidthTiles][2]) {
 #pragma unroll
@@ -305,8 +307,8 @@ __device__ inline void fetch(const float4 (&from)[kWidthTiles][2], float (&dk)[k
   }
 }
 
-// A warp writes its strip of a gradient, times `factor`, to `rows` rows of `to`, 16 bytes at a time, by way of
-// kStripBytes of shared memory that only it uses.
+// A warp writes its strip of a gradient, times `factor`, to `rows` rows of `to`, 16 bytes at a time, through
+// kStripBytes of shared memory that only this warp uses.
 template <class N>
 __device__ void store_gradient(uint32_t stage, const float (&acc)[kWidthTiles][4], float factor, const HeadRows<N>& to,
                                int row, int column, int rows, int cols) {

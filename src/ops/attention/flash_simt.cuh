@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of 64 x 64 fp32 numbers in shared memory and the product of two of them, for attention without matrix units.
-// 256 threads; thread (ty, tx) of 16 x 16 holds rows 4 * ty .. and columns 4 * tx .. of an accumulator.
+// Tiles of 64 x 64 fp32 numbers in shared memory and their products, for attention without matrix units. Of 256
+// threads, thread (ty, tx) in 16 x 16 holds rows 4 * ty .. and columns 4 * tx .. of an accumulator.
 #pragma once
 
 #include "cuda/reduce.cuh"
@@ -8,7 +8,8 @@
 
 namespace gradmill::flash {
 
-// A row is padded so that a column's elements lie in different banks, and still starts at 16 bytes.
+// Rows are padded so that the elements of a column are in different banks, and rows still start at multiples of 16
+// bytes.
 inline constexpr int kSide = 64, kPitch = kSide + 4, kSimtThreads = 256;
 using Block = float[4][4];
 
@@ -19,7 +20,8 @@ struct SimtTile {
 __device__ inline int tile_x() { return int(threadIdx.x) % 16; }
 __device__ inline int tile_y() { return int(threadIdx.x) / 16; }
 
-// Rows and columns of one head from `from` on; zeros stand where there are none. The caller puts barriers around.
+// Loads rows and columns of one head from `from` on, with zeros where there are none. The caller must put barriers
+// around.
 template <bool kTransposed, class N>
 __device__ void load_simt(SimtTile& to, const N* from, int64_t stride, int rows, int cols) {
 #pragma unroll 4
@@ -72,7 +74,7 @@ __device__ void multiply_heads(Block& scores, SimtTile& left, SimtTile& right, c
   }
 }
 
-// acc[c] += leftᵀ · columns of chunk c of 64 rows of `b`.
+// acc[c] += leftᵀ · chunk c of the columns of `b`, over 64 rows.
 template <int kChunks, class N>
 __device__ void multiply_columns(float (&acc)[kChunks][4][4], const SimtTile& left, SimtTile& right, const N* b,
                                  int64_t stride, int rows, int head_dim) {
@@ -85,7 +87,7 @@ __device__ void multiply_columns(float (&acc)[kChunks][4][4], const SimtTile& le
   }
 }
 
-// This thread's rows of all columns of one head, times `factors`.
+// Stores this thread's rows of all columns of one head, times `factors`.
 template <int kChunks, class N>
 __device__ void store_columns(const float (&acc)[kChunks][4][4], const float (&factors)[4], N* to, int64_t stride,
                               int rows, int head_dim) {
@@ -102,7 +104,7 @@ __device__ void store_columns(const float (&acc)[kChunks][4][4], const float (&f
   }
 }
 
-// Bit i: whether the weight of this row and column + i is kept, for four columns from a multiple of 4 on.
+// Bit i tells whether the weight at this row and column + i is kept, for four columns; `column` is a multiple of 4.
 __device__ inline uint32_t keep_columns(const Dropout& dropout, uint32_t row, uint32_t column) {
   return dropout.on() ? dropout.keep_eight(row, column / 8) >> column % 8 : ~0u;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The softmax of flash attention, tile by tile.
+// The softmax of flash attention, one tile at a time.
 #pragma once
 
 #include "cuda/mma.cuh"
@@ -7,8 +7,9 @@
 
 namespace gradmill::flash {
 
-// Scores of 16 rows, as mma leaves them, become weights relative to the largest score so far, and `total` this lane's
-// part of their sum. What was summed up before, in `total` and by the caller, shrinks by `shrink`: rows g and g + 8.
+// Converts the scores of 16 rows, in mma's layout, to weights relative to the largest score so far, and adds this
+// lane's part of their sum to `total`. `shrink` (for rows g and g + 8) rescales earlier sums: this function applies it
+// to `total`, and the caller to its own.
 template <int kNs>
 __device__ inline void softmax_strip(float scale2, float (&scores)[kNs][4], float (&largest)[2], float (&total)[2],
                                      float (&shrink)[2]) {
@@ -18,7 +19,7 @@ __device__ inline void softmax_strip(float scale2, float (&scores)[kNs][4], floa
 #pragma unroll
     for (int n = 0; n < kNs; ++n) top = fmaxf(top, fmaxf(scores[n][2 * half], scores[n][2 * half + 1]));
     top = cuda::warp_reduce<4>(top, cuda::Max{});
-    // A query that has seen no key yet would subtract infinities.
+    // Without this, a query that has seen no key yet would subtract infinities.
     const float base = top == -INFINITY ? 0 : top * scale2;
     shrink[half] = cuda::exp2_fast(fmaf(largest[half], scale2, -base));
     float sum = 0;

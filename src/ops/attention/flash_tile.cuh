@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of 16-bit rows in shared memory, D elements each, and the products of flash attention over them.
-// A row is cut into chunks of 16 bytes, which the row's number permutes, so that eight rows of one column of chunks lie
-// in different banks: ldmatrix, copies and stores have no conflicts.
+// Tiles of 16-bit rows with D elements in shared memory, and the products of flash attention over them. A row consists
+// of chunks of 16 bytes, permuted by the row's number such that eight rows of one column of chunks are in different
+// banks: ldmatrix, copies and stores have no bank conflicts.
 #pragma once
 
 #include "cuda/mma.cuh"
@@ -20,13 +20,13 @@ struct Tile {
   }
 };
 
-// Where a lane's row of an ldmatrix lies: computed once, then only constants are added.
+// The address of a lane's row in an ldmatrix. Computed once; then only constants are added.
 template <int D>
 class LaneOffset {
  public:
   __device__ LaneOffset(uint32_t row, uint32_t chunk)
       : row_(row * Tile<D>::kRowBytes), mix_((chunk ^ Tile<D>::swizzle(row)) * 16) {}
-  // `row` is a multiple of 8, `chunk` of 2.
+  // `row` must be a multiple of 8, `chunk` of 2.
   __device__ uint32_t at(uint32_t tile, uint32_t row, uint32_t chunk) const {
     return tile + row * Tile<D>::kRowBytes + row_ + (chunk * 16 ^ mix_);
   }
@@ -35,13 +35,13 @@ class LaneOffset {
   uint32_t row_, mix_;
 };
 
-// 16 rows x 16 columns, as the left operand or, transposed, as the right one (then rows are the inner dimension).
+// Loads 16 rows x 16 columns as the left operand or, transposed, as the right one (rows are then the inner dimension).
 template <int D>
 __device__ LaneOffset<D> lanes_of_square() {
   const uint32_t lane = threadIdx.x % 32;
   return {lane % 16, lane / 16};
 }
-// 16 rows x 16 columns as the right operand whose inner dimension are columns.
+// Loads 16 rows x 16 columns as a right operand whose inner dimension is the columns.
 template <int D>
 __device__ LaneOffset<D> lanes_of_pair() {
   const uint32_t lane = threadIdx.x % 32;
@@ -57,8 +57,8 @@ __device__ uint4 gather_chunk(const N* from, int count) {
   return make_uint4(pair(0), pair(2), pair(4), pair(6));
 }
 
-// Starts loading kRows rows of `cols` elements; zeros stand for rows from `rows` on and columns from `cols` on.
-// `thread` is threadIdx.x, for those who want to say when it is read.
+// Starts loading kRows rows of `cols` elements, with zeros for rows from `rows` on and columns from `cols` on. `thread`
+// is threadIdx.x, for callers that want to control when it is read.
 template <int D, int kRows, int kThreads, class N>
 __device__ void load_tile(uint32_t to, const N* from, int64_t stride, int rows, int cols, bool vectors,
                           int thread = int(threadIdx.x)) {
@@ -66,7 +66,8 @@ __device__ void load_tile(uint32_t to, const N* from, int64_t stride, int rows, 
   static_assert(kRows * kChunks % kThreads == 0);
   constexpr int kRowsAtOnce = kThreads / kChunks;
   if (vectors && kThreads % kChunks == 0 && kRowsAtOnce % 8 == 0) {
-    // A thread stays in its column of chunks, and its rows have one permutation: all addresses are sums.
+    // A thread stays in one column of chunks and all its rows have the same permutation, so that all addresses are
+    // sums.
     const int first = thread / kChunks, chunk = thread % kChunks;
     const N* at = from + first * stride + chunk * 8;
     const uint32_t start = to + Tile<D>::offset(first, chunk);
@@ -92,8 +93,8 @@ __device__ void load_tile(uint32_t to, const N* from, int64_t stride, int rows, 
   }
 }
 
-// A warp writes its accumulators as rows of a tile, from chunk 0 on, and from there its `rows` rows to memory. Only
-// this warp may be using these rows of the tile.
+// A warp writes its accumulators as rows of a tile, from chunk 0 on, and stores `rows` of them to memory. Only this
+// warp may be using these rows of the tile.
 template <int D, class N, int kMs, int kNs>
 __device__ void store_rows(uint32_t tile, uint32_t first_row, const float (&acc)[kMs][kNs][4], N* to, int64_t stride,
                            int rows, int cols, bool vectors) {
@@ -127,13 +128,13 @@ __device__ void store_rows(uint32_t tile, uint32_t first_row, const float (&acc)
   }
 }
 
-// The left operand of a product: kMs x 16 rows of a tile, kept in registers or read again at every use.
+// The left operand of a product: kMs x 16 rows of a tile, kept in registers or read again for every use.
 template <int D, int kMs, bool kHeld>
 class LeftRows {
  public:
   __device__ LeftRows(uint32_t tile, uint32_t first_row)
       : tile_(tile + first_row * Tile<D>::kRowBytes), lanes_(lanes_of_square<D>()) {}
-  // Once the tile has arrived.
+  // Call it once the tile has arrived.
   __device__ void hold() {
     if constexpr (kHeld) {
 #pragma unroll
@@ -158,7 +159,7 @@ class LeftRows {
   uint32_t held_[kHeld ? kMs : 1][kHeld ? D / 16 : 1][4];
 };
 
-// acc (kMs * 16, kNs * 8) = left · rightᵀ, over all columns. Left: LeftRows or alike.
+// acc (kMs * 16, kNs * 8) = left · rightᵀ over all columns. Left is LeftRows or similar.
 template <class N, int D, int kMs, int kNs, class Left>
 __device__ void multiply_transposed(float (&acc)[kMs][kNs][4], const Left& left, uint32_t right,
                                     const LaneOffset<D>& lanes) {
@@ -185,8 +186,8 @@ __device__ void multiply_transposed(float (&acc)[kMs][kNs][4], const Left& left,
   }
 }
 
-// acc (kMs * 16, kNs * 8) += left · columns [8 * chunk, 8 * (chunk + kNs)) of the first kKs * 16 rows of `right`. More
-// accumulators than kMs stay as they are.
+// acc (kMs * 16, kNs * 8) += left · columns [8 * chunk, 8 * (chunk + kNs)) of the first kKs * 16 rows of `right`.
+// Accumulators beyond kMs are unchanged.
 template <class N, int D, int kAccs, int kMs, int kKs, int kNs>
 __device__ void multiply_add(float (&acc)[kAccs][kNs][4], const uint32_t (&left)[kMs][kKs][4], uint32_t right,
                              const LaneOffset<D>& lanes, uint32_t chunk = 0) {
@@ -206,7 +207,7 @@ __device__ void multiply_add(float (&acc)[kAccs][kNs][4], const uint32_t (&left)
   }
 }
 
-// Accumulators as the left operand of the next product: the layouts agree, so nothing moves between lanes.
+// Converts accumulators to the left operand of the next product. The layouts match, so lanes exchange nothing.
 template <class N, int kMs, int kNs>
 __device__ void to_left(const float (&acc)[kMs][kNs][4], uint32_t (&left)[kMs][kNs / 2][4]) {
 #pragma unroll

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross-entropy of rows of logits, with the gradient in place of the logits: one read and one write of the largest
-// tensor of the step.
+// Cross-entropy of rows of logits. The gradient replaces the logits, so that the largest tensor of the step is read
+// once and written once.
 #pragma once
 
 #include "core/exec_context.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross-entropy on the CPU: three passes over a row, of which only the first reads memory; the row stays in cache.
+// Cross-entropy on the CPU: three passes over a row. Only the first reads memory; the row stays in the cache.
 #include "ops/cross_entropy/cross_entropy.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -34,8 +34,8 @@ float row_max(const T* row, int64_t size) {
   return largest;
 }
 
-// Sum of exp(row - max), NaN if any element is (exp() alone would make that 0). An fp32 row becomes its exponentials
-// when `keep`; narrower types would round them, so there the gradient pass computes them again.
+// Returns the sum of exp(row - max), or NaN if any element is NaN (exp() alone would return 0). With `keep`, an fp32
+// row is replaced by its exponentials. Narrower types would round them, so their gradient pass computes them again.
 template <class T>
 float sum_exp(T* row, int64_t size, float max, bool keep) {
   const auto width = static_cast<int64_t>(lanes());
@@ -122,7 +122,7 @@ void cross_entropy(ExecContext& ctx, const CrossEntropyArgs& args) {
                     [&](int64_t begin, int64_t end) { rows(dtype_of<T>, args, scale, begin, end); });
 }
 
-// Row by row into the running sum, so that the split into micro-batches does not change it.
+// Adds row by row to the running sum, so that the split into micro-batches does not change it.
 template <Device D, class T>
 void add_loss_sum(ExecContext& ctx, const TensorView& losses) {
   double sum = ctx.scalars->loss_sum;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross-entropy on a GPU: a row is read once, kept in shared memory, and its gradient written in its place: 4 bytes an
-// element in bf16. A row of 32768 then takes 6800 cycles of one multiprocessor's share of an H200's memory and 4100 of
-// its exponential unit (two exponentials an element), so three rows at a time, each in another phase, keep the memory
-// busy. Of a longer row, of which fewer fit, the blocks of a cluster keep a part each: 151936 elements are 74 KiB in
-// each of four blocks, and again three blocks are on a multiprocessor. Rows of characters or bytes would leave most of
-// a block idle and have a kernel of their own (cross_entropy_short.cuh).
+// Cross-entropy on a GPU. A row is read once, kept in shared memory, and replaced by its gradient: 4 bytes per element
+// in bf16. A row of 32768 takes 6800 cycles of one multiprocessor's share of an H200's memory and 4100 of its
+// exponential unit (two exponentials per element). So three rows at a time, each in another phase, keep the memory
+// busy. Fewer long rows fit, so the blocks of a cluster share one: 151936 elements take 74 KiB in each of four blocks,
+// and again three blocks fit on a multiprocessor. Rows of characters or bytes would leave most of a block idle; they
+// have a separate kernel (cross_entropy_short.cuh).
 #include "ops/cross_entropy/cross_entropy.h"
 
 #include <cuda_pipeline.h>
@@ -22,13 +22,13 @@
 namespace gradmill {
 namespace {
 
-// A block's part of a row: 16-byte packs, of which thread i takes every i-th. The elements before and after the row's
-// packs (rows of an odd vocabulary begin anywhere) are the first block's, one a thread at most.
+// A block's part of a row: 16-byte packs, distributed over the threads in turn. The elements before and after the row's
+// packs (rows of an odd vocabulary can begin anywhere) belong to the first block, at most one per thread.
 template <class N>
 struct Part {
   static constexpr int kPack = Packed<N>::kSize;
   N* body;
-  N* edge;  // this thread's, or null
+  N* edge;  // this thread's element outside the packs, or null
   int packs;
 
   // Part `rank` of a row, at most `share` packs of it.
@@ -48,7 +48,8 @@ struct Part {
     return at == edge || (at >= body && pack < packs && static_cast<unsigned>(pack) % blockDim.x == threadIdx.x);
   }
 
-  // visit(pack index, pack) for this thread's packs, which `load` gets: kBatch of them before the first is used.
+  // Calls visit(pack index, pack) for this thread's packs, obtained from `load`. Loads kBatch packs before the first is
+  // used.
   template <int kBatch, class Load, class Visit>
   __device__ void for_each(Load&& load, Visit&& visit) const {
     const int threads = static_cast<int>(blockDim.x);
@@ -65,8 +66,8 @@ struct Part {
     }
   }
 
-  // This thread's of the first `count` packs into shared memory, without a detour through registers: all of them are on
-  // their way at once.
+  // Copies this thread's packs among the first `count` to shared memory, not through registers. All copies are in
+  // flight at once.
   __device__ void keep(int4* kept, int count) const {
     for (int p = threadIdx.x; p < count; p += blockDim.x) {
       __pipeline_memcpy_async(kept + p, body + p * kPack, sizeof(int4));
@@ -83,8 +84,8 @@ __device__ void clear(const Part<N>& part) {
   if (part.edge != nullptr) *part.edge = cuda::from_float<N>(0);
 }
 
-// How many of a block's packs are copied to shared memory; each thread looks at its own only. What is not there is read
-// again by the gradient's pass, mostly from the L2 cache.
+// How many of a block's packs are copied to shared memory; each thread reads only its own. The gradient pass reads the
+// other packs again, mostly from the L2 cache.
 enum class Keep : uint8_t { none, some, all };
 
 // kBlocks neighbouring blocks have a row; if more than one, they are a cluster.
@@ -152,10 +153,10 @@ __global__ void __maxnreg__(kMaxThreads == 512 ? 40 : 64) weighted_cross_entropy
 // Packs of each block when `blocks` share a row: whole lines of 128 bytes.
 int share_of(int packs, int blocks) { return blocks == 1 ? packs : (packs + 8 * blocks - 1) / (8 * blocks) * 8; }
 
-// The fewest blocks to a row of which three fit a multiprocessor, or else the most that a cluster has.
+// The smallest number of blocks per row such that three fit on a multiprocessor, or otherwise the largest cluster.
 int blocks_for(int packs, int compute_capability) {
   if (compute_capability < 90) return 1;
-  // Two whole rows on a multiprocessor are faster than three halves each: 86% of the copy rate for 79%.
+  // Two whole rows per multiprocessor are faster than three halves: 86% of the copy rate instead of 79%.
   if (2 * static_cast<size_t>(packs) * sizeof(int4) <= cuda::shared_limit(compute_capability)) return 1;
   constexpr size_t kOwn = 1024, kMostBlocks = 8, kSums = 512 / cuda::kWarpSize * sizeof(float2);
   size_t blocks = 1;
@@ -169,7 +170,7 @@ int blocks_for(int packs, int compute_capability) {
 
 constexpr int kSumThreads = 1024;
 
-// One block, each thread its own rows in order, then the threads in order.
+// A single block: each thread sums its own rows in order, then the threads are added in order.
 __global__ void __launch_bounds__(kSumThreads)
     add_loss_sum_kernel(const float* __restrict__ losses, int64_t count, StepScalars* scalars) {
   __shared__ double shared[cuda::kWarpSize];

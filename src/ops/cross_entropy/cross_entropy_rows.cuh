@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cross-entropy kernels of a GPU share: the sum of a row's exponentials, and what there is to do.
+// Code shared by the cross-entropy kernels for GPUs: the sum of a row's exponentials, and the kernel's parameters.
 #pragma once
 
 #include <type_traits>
@@ -13,9 +13,9 @@ namespace {
 
 using cuda::Packed;
 
-constexpr float kLowest = -1e30f;  // below any logit, yet finite: a masked logit (-inf) then weighs nothing
+constexpr float kLowest = -1e30f;  // below any logit, but finite, so that a masked logit (-inf) has weight 0
 
-// exp(x) for x <= 0. Narrow types take the hardware's 2^x: its error is 2^-22.
+// exp(x) for x <= 0. Narrow types use the hardware's 2^x, whose error is 2^-22.
 template <class N>
 __device__ float exponential(float x) {
   if constexpr (std::is_same_v<N, float>) {
@@ -28,7 +28,7 @@ __device__ float exponential(float x) {
   }
 }
 
-// The sum of exp(x - max) over what was added so far; NaN and infinity make it NaN.
+// The sum of exp(x - max) over the elements added so far; NaN or infinity makes it NaN.
 template <class N>
 struct ExpSum {
   float max = kLowest, sum = 0;
@@ -50,15 +50,16 @@ struct ExpSum {
     max = larger;
   }
 
-  // Of all lanes of the warp, to all of them.
+  // Combines the sums of all lanes of the warp; all of them receive the result.
   __device__ void add_lanes() {
     const float largest = cuda::warp_reduce(max, cuda::Max{});
     sum = cuda::warp_reduce(sum * exponential<N>(max - largest), cuda::Sum{});
     max = largest;
   }
 
-  // Of all threads of the row's kBlocks blocks, to all of them: each warp tells its sum to every block. `shared` has
-  // room for one a warp. The blocks of a cluster have arrived once before: cluster_arrive_started.
+  // Combines the sums of all threads of the row's kBlocks blocks; all of them receive the result. Each warp sends its
+  // sum to every block. `shared` has space for one value per warp. The blocks of a cluster must have arrived once
+  // before: cluster_arrive_started.
   template <int kBlocks>
   __device__ void add_threads(float2* shared) {
     const int warps = static_cast<int>(blockDim.x) / cuda::kWarpSize;
@@ -86,8 +87,8 @@ struct Problem {
   N* logits;
   int64_t stride;
   int size;
-  int share;  // packs of a row in each of its blocks
-  int room;   // packs that shared memory holds
+  int share;  // packs of a row per block
+  int room;   // number of packs that fit in shared memory
   const int32_t* targets;
   float* losses;
   bool write_grad;

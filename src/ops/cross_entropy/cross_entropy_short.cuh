@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross-entropy of short rows, of characters, bytes or labels: a few lanes of a warp have each of them, in registers.
+// Cross-entropy of short rows (characters, bytes or labels): a few lanes of a warp keep each row in registers.
 #pragma once
 
 #include "cuda/engine.h"
@@ -10,17 +10,17 @@
 namespace gradmill {
 namespace {
 
-constexpr int kShortThreads = 128, kShortPacks = 4;  // of a lane
+constexpr int kShortThreads = 128, kShortPacks = 4;  // per lane
 
-// kLanes neighbouring lanes have a row, which begins at a multiple of 16 bytes. Its last pack may reach over its end:
-// what lies there is written as it was read. All loads are on their way before the first is waited for; but for the
+// kLanes neighbouring lanes process a row, which begins at a multiple of 16 bytes. Its last pack may extend past its
+// end; elements there are written back unchanged. All loads are in flight before the first is waited for, except the
 // target's logit, which then is in the cache.
 template <bool kWeighted, class N, int kLanes>
 __device__ __forceinline__ void short_rows(const Problem<N>& problem, int64_t rows) {
   constexpr int kPack = Packed<N>::kSize;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const int64_t thread = int64_t{blockIdx.x} * kShortThreads + threadIdx.x, row = thread / kLanes;
-  // A warp without a row would read one that another warp is writing.
+  // Without this, a warp without a row would read one that another warp is writing.
   if ((thread - threadIdx.x % cuda::kWarpSize) / kLanes >= rows) return;
   const int64_t read_row = min(row, rows - 1);  // lanes without a row take part in the sums of their warp
   N* logits = problem.logits + read_row * problem.stride;
@@ -57,7 +57,7 @@ __device__ __forceinline__ void short_rows(const Problem<N>& problem, int64_t ro
     }
   }
   sum = cuda::warp_reduce<kLanes>(sum, cuda::Sum{});
-  __syncwarp();  // all lanes have read their target's logit, which one of them will write
+  __syncwarp();  // all lanes have read their target's logit, which one of them will overwrite
   if (row >= rows) return;
   if (lane == 0) problem.losses[row] = ignored ? 0.0f : (logf(sum) + (max - chosen)) * weight;
   if (!problem.write_grad) return;
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kShortThreads) weighted_short_rows_kernel(cons
 template <class T>
 bool run_short_rows(ExecContext& ctx, const CrossEntropyArgs& args) {
   using N = cuda::Native<T>;
-  constexpr int kPack = Packed<N>::kSize, kMost = kShortPacks * kPack;  // elements of a lane
+  constexpr int kPack = Packed<N>::kSize, kMost = kShortPacks * kPack;  // elements per lane
   const TensorView& logits = args.logits;
   const bool aligned = logits.row_stride % kPack == 0 && reinterpret_cast<uintptr_t>(logits.data) % 16 == 0;
   if (!aligned || logits.cols() > cuda::kWarpSize * kMost) return false;

@@ -10,7 +10,7 @@
 namespace gradmill {
 namespace {
 
-// transformers' make_log_bucket_position(), step by step in fp32: the ceiling makes every rounding count.
+// transformers' make_log_bucket_position(), step by step in fp32, because the ceiling makes every rounding visible.
 int64_t log_bucket(int64_t distance, int64_t size, int64_t max_distance) {
   const int64_t middle = size / 2, length = std::abs(distance);
   if (length <= middle) return distance;
@@ -47,7 +47,7 @@ double num_terms(const DisentangledAttentionArgs& args) {
   return 1 + double(args.pos_k.defined()) + double(args.pos_q.defined());
 }
 
-// Pairs of a query and a key, of all heads.
+// The number of pairs of a query and a key, over all heads.
 double num_pairs(const AttentionArgs& args) {
   return double(args.heads) * double(args.q.rows()) * double(std::min(args.seq.max_len, args.q.rows()));
 }
@@ -71,7 +71,7 @@ std::vector<int32_t> bucket_table(const DistanceBuckets& buckets, int64_t max_le
 void disentangled_attention_forward(ExecContext& ctx, const DisentangledAttentionArgs& args) {
   validate(args);
   const AttentionArgs& content = args.content;
-  // A product a term, and that of the weights with the values.
+  // One GEMM per term, and one of the weights with the values.
   const OpCost cost{.flops = 2 * double(content.head_dim) * num_pairs(content) * (num_terms(args) + 1),
                     .bytes = double(4 * content.q.bytes() + content.lse.bytes()) + table_bytes(args),
                     .matrix = true};
@@ -89,7 +89,7 @@ void disentangled_attention_backward(ExecContext& ctx, const DisentangledAttenti
   const ArenaScope scope(ctx.scratch);
   const TensorView workspace =
       ctx.alloc_scratch({disentangled_workspace(ctx, args)}, DType::fp32, "disentangled attention workspace");
-  // Of each term the score and the gradients of both its factors; the gradients of weights and values.
+  // For each term the score and the gradients of both factors; in addition the gradients of weights and values.
   const OpCost cost{.flops = 2 * double(content.head_dim) * num_pairs(content) * (3 * num_terms(forward) + 2),
                     .bytes = double(8 * content.q.bytes() + content.lse.bytes()) + 2 * table_bytes(forward),
                     .matrix = true};

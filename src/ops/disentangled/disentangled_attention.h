@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disentangled attention (DeBERTa): attention whose logits also know how far apart query and key stand.
-//   logit[q, k] = scale * (q_q · k_k + q_q · pos_k[b] + k_k · pos_q[b]),  b = buckets[q - k]
-// Tiled as ops/attention/attention is: no T×T matrix is stored, forward or backward.
+// Disentangled attention (DeBERTa): attention whose logits also depend on the distance between query and key.
+// logit[q, k] = scale * (q_q · k_k + q_q · pos_k[b] + k_k · pos_q[b]),  b = buckets[q - k]
+// Tiled like ops/attention/attention: no T×T matrix is stored, in the forward or the backward.
 #pragma once
 
 #include <vector>
@@ -10,40 +10,40 @@
 
 namespace gradmill {
 
-// How distances become rows of the position table: with `log_buckets` one by one up to size / 2, then by logarithm up
-// to max_distance; else they are cut off at `size`.
+// How distances map to rows of the position table. With `log_buckets`: one by one up to size / 2, then logarithmically
+// up to max_distance. Otherwise distances are clamped to `size`.
 struct DistanceBuckets {
   int64_t size = 0;  // S: the table has 2 S rows
   int64_t max_distance = 0;
   bool log_buckets = true;
 };
-// The row of each distance q - k from -(max_len - 1) to max_len - 1: 2 * max_len - 1 numbers, never falling. fp32
-// arithmetic, as transformers does it. For the host to upload once, as `buckets` below.
+// The row of each distance q - k from -(max_len - 1) to max_len - 1: 2 * max_len - 1 numbers in non-decreasing order.
+// Computed in fp32 like in transformers. The host uploads it once, as `buckets` below.
 std::vector<int32_t> bucket_table(const DistanceBuckets& buckets, int64_t max_len);
 
 struct DisentangledAttentionArgs {
-  // As for attention_forward(), with kv_heads == heads, queries that are the keys (cu_q and cu_kv hold the same) and no
-  // mask. lse is the natural log of the softmax denominator.
+  // As in attention_forward(), with kv_heads == heads, no mask, and queries that are the keys (cu_q and cu_kv are
+  // equal). lse is the natural log of the softmax denominator.
   AttentionArgs content;
-  // The position table (2 S rows) through the keys' and the queries' projection. Rows may be strided. An undefined one
-  // leaves its term out.
-  TensorView pos_k;    // (P, H * D)   content to position
-  TensorView pos_q;    // (P, H * D)   position to content
-  TensorView buckets;  // (2 * L - 1) int32, L >= seq.max_len: bucket_table() for L positions; rows below P
+  // The position table (2 S rows) multiplied by the key and query projections. Rows may be strided. If one is
+  // undefined, its term is omitted.
+  TensorView pos_k;    // (P, H * D)   content-to-position term
+  TensorView pos_q;    // (P, H * D)   position-to-content term
+  TensorView buckets;  // (2 * L - 1) int32, L >= seq.max_len: bucket_table() for L positions; all rows below P
 };
 void disentangled_attention_forward(ExecContext& ctx, const DisentangledAttentionArgs& args);
 
 struct DisentangledAttentionGradArgs {
-  DisentangledAttentionArgs forward;  // content.out and content.lse as the forward left them
+  DisentangledAttentionArgs forward;  // with content.out and content.lse from the forward
   TensorView dout;                    // (N, H * D)
-  TensorView dq, dk, dv;              // like q, k, v; written whole (padding rows 0); rows may be strided
-  // (P, H * D) like pos_k and pos_q, and defined iff those are: sums over all sequences, written whole (rows that no
-  // distance has become 0); rows may be strided.
+  TensorView dq, dk, dv;              // like q, k, v; written completely (padding rows are 0); rows may be strided
+  // (P, H * D) like pos_k and pos_q, and defined iff those are. Sums over all sequences, written completely: rows that
+  // no distance maps to become 0. Rows may be strided.
   TensorView dpos_k, dpos_q;
 };
 void disentangled_attention_backward(ExecContext& ctx, const DisentangledAttentionGradArgs& args);
 
-// `workspace`: as many fp32 numbers as disentangled_workspace() says.
+// `workspace` must have as many fp32 elements as disentangled_workspace() returns.
 int64_t disentangled_workspace(const ExecContext& ctx, const DisentangledAttentionGradArgs& args);
 template <Device D, class T>
 void disentangled_attention_forward(ExecContext& ctx, const DisentangledAttentionArgs& args);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disentangled attention on the CPU: the walks of ops/attention/attention with the terms of positions. Forward, a task
-// is one tile of queries of one head; backward, one head of some neighbouring sequences, which sums the gradients of
-// the position tables in a partial sum of its own.
+// Disentangled attention on the CPU: the loops of ops/attention/attention with the position terms. In the forward, a
+// task is one tile of queries of one head. In the backward, it is one head of some neighbouring sequences, with its own
+// partial sums for the gradients of the position tables.
 #include "ops/disentangled/disentangled_attention_cpu.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -24,7 +24,7 @@ void disentangled_forward_tile(DType dtype, const DisentangledAttentionArgs& arg
   });
 }
 
-// All sequences of `seqs`.
+// Processes all sequences of `seqs`.
 void disentangled_backward_head(DType dtype, const DisentangledAttentionGradArgs& args, const AttentionDropout& dropout,
                                 const TensorView& accumulator, Range seqs, int64_t head, const TableSums& sums) {
   const AttentionArgs& content = args.forward.content;
@@ -45,7 +45,7 @@ void add_table_sums(const float* sums, int64_t count, int64_t size, int64_t cols
     out(sum, to);
   });
 }
-// One row of a table's gradient from `count` partial sums, `size` numbers apart.
+// Adds one row of a table's gradient from `count` partial sums, which are `size` numbers apart.
 void disentangled_table_row(const TensorView& table, int64_t row, const float* sums, int64_t count, int64_t size) {
   visit_float(table.dtype, [&]<class T>(T) { add_table_sums(sums, count, size, table.cols(), table.row<T>(row)); });
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disentangled attention, backward, without atomics: some blocks own a tile of keys and walk over queries, some own
-// queries and walk over keys, and some own a diagonal of tiles, all of whose pairs have the same 127 distances, and
-// walk over sequences. All compute weights and their gradients anew. They run in one launch, so that one kind fills the
-// gaps that another leaves; those with most to do start first. A tile takes a warp 250 (keys), 220 (queries) and 220
-// mma (diagonals), some 1500 cycles of its matrix unit each, and about 350 KB of shared memory traffic for four warps
-// (2700 cycles). 24 x 256 tokens with 12 heads of 64 are 4608 tiles of each kind: about 170 microseconds of an H200 at
-// best.
+// Disentangled attention, backward, without atomics. Some blocks own a tile of keys and loop over queries; some own
+// queries and loop over keys; and some own a diagonal of tiles, whose pairs all have the same 127 distances, and loop
+// over sequences. All recompute weights and their gradients. They run in one launch, so that one kind fills the gaps of
+// another; blocks with the most work start first. A tile takes a warp 250 (keys), 220 (queries) or 220 mma (diagonals),
+// each about 1500 cycles of its matrix unit, and about 350 KB of shared memory traffic for four warps (2700 cycles). 24
+// x 256 tokens with 12 heads of 64 are 4608 tiles of each kind: at best about 170 microseconds on an H200.
 #include "cuda/launch.h"
 #include "ops/disentangled/disentangled_cuda.h"
 #include "ops/disentangled/disentangled_gradient.cuh"
@@ -18,7 +17,7 @@ struct GradientBytes : TileBytes<D> {
   using TileBytes<D>::kRing;
   static constexpr uint32_t kWeights = kTile * kTile * 2;
   static constexpr uint32_t kWindows = 4 * kRows, kScratch = kWindows + 2 * kRing;
-  // Weights, gradients of scores, and those by key; or those by query and by key.
+  // Contains the weights, and the gradients of scores by key; or the gradients by query and by key.
   static constexpr uint32_t kScratchBytes = 2 * kWeights + kSkewBytes, kAll = kScratch + kScratchBytes;
   static_assert(kScratchBytes >= kProductBytes && kScratchBytes >= 2 * kSkewBytes &&
                 kScratchBytes >= 4 * kStrip * D * 2);
@@ -69,7 +68,7 @@ __device__ void store_strip(float (&acc)[1][D / 8][4], float factor, const HeadR
                 seq.q_len - row, p.head_dim, true);
 }
 
-// dk and dv of a tile of keys.
+// Computes dk and dv for a tile of keys.
 template <class N, int D, bool kDropout>
 __device__ void own_keys(const PositionGradParams<N>& grad, TileOperands<D> at, int seq_index, int head,
                          int block_key) {
@@ -119,7 +118,7 @@ __device__ void own_keys(const PositionGradParams<N>& grad, TileOperands<D> at, 
   store_strip<D>(dk, p.scale, grad.dk, p, seq, head, key, at.scratch);
 }
 
-// dq of a tile of queries.
+// Computes dq for a tile of queries.
 template <class N, int D, bool kDropout>
 __device__ void own_queries(const PositionGradParams<N>& grad, TileOperands<D> at, int seq_index, int head,
                             int block_query) {
@@ -161,7 +160,7 @@ __device__ void own_queries(const PositionGradParams<N>& grad, TileOperands<D> a
   if (query < seq.q_len) store_strip<D>(dq, p.scale, grad.dq, p, seq, head, query, at.scratch);
 }
 
-// The warp's rows of one table's partial sum: distances 16 w .. and 64 + 16 w .., 64 columns from `column` on.
+// Stores the warp's rows of a table's partial sum: distances 16 w .. and 64 + 16 w .., 64 columns from `column` on.
 __device__ inline void store_partial(float* to, const float (&low)[1][8][4], const float (&high)[1][8][4], int column,
                                      int head_dim) {
   const int lane = int(threadIdx.x) % 32, first = int(warp_index()) * kStrip + lane / 4;
@@ -175,9 +174,9 @@ __device__ inline void store_partial(float* to, const float (&low)[1][8][4], con
   }
 }
 
-// The gradients of both tables, of 64 columns, through the pairs of one diagonal in a chunk of the sequences. Of 16
-// distances T only the pairs of some strips have any: those of queries 0 .. T for T < 4, T - 4 .. 3 for others; of
-// keys, counted from the last, the same. So a warp makes distances w and w + 4.
+// Computes 64 columns of the gradients of both tables from the pairs of one diagonal in a chunk of the sequences. The
+// pairs at each group T of 16 distances come from some strips only: query strips 0 .. T for T < 4, and T - 4 .. 3
+// otherwise; the same holds for key strips counted from the last. So each warp processes groups w and w + 4.
 template <class N, int D, bool kDropout>
 __device__ void own_diagonal(const PositionGradParams<N>& grad, const TileOperands<D>& at, int head, int rank,
                              int chunk, int slice) {
@@ -209,7 +208,7 @@ __device__ void own_diagonal(const PositionGradParams<N>& grad, const TileOperan
 #pragma unroll 1
       for (int s = 0; s < kWarps; ++s) {
         const uint32_t query_strip = by_query + s * kSkewStrip, query_rows = at.q + s * kStrip * Tile<D>::kRowBytes;
-        const int t = kWarps - 1 - s;  // strips of keys from the last one on
+        const int t = kWarps - 1 - s;  // strips of keys, from the last one on
         const uint32_t key_strip = by_key + t * kSkewStrip, key_rows = at.k + t * kStrip * Tile<D>::kRowBytes;
         if (s <= warp) {
           multiply_distances<N, D>(dk_low, query_strip, warp - s, query_rows, slice * 8);

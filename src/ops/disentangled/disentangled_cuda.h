@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of disentangled attention share on the host.
+// Host functions shared by the files of disentangled attention.
 #pragma once
 
 #include "cuda/engine.h"
@@ -9,22 +9,23 @@
 
 namespace gradmill::disentangled {
 
-// With matrix units: heads of up to 128 columns whose rows can be moved 16 bytes at a time, from compute capability 8.0
-// on. False, and nothing is done, for others. `delta` (H, N): sum of out * dout; `partials`: see DiagonalTasks.
+// With matrix units: for heads of up to 128 columns whose rows can be moved 16 bytes at a time, from compute capability
+// 8.0 on. For other cases returns false and does nothing. `delta` (H, N): sum of out * dout. For `partials` see
+// DiagonalTasks.
 template <class T>
 bool matrix_forward(ExecContext& ctx, const DisentangledAttentionArgs& args);
 template <class T>
 bool matrix_backward(ExecContext& ctx, const DisentangledAttentionGradArgs& args, const TensorView& delta,
                      const TensorView& partials);
 
-// Without: fp32 arithmetic throughout, for any head and any GPU.
+// Without matrix units: fp32 arithmetic throughout, for any head and any GPU.
 template <class T>
 void simt_forward(ExecContext& ctx, const DisentangledAttentionArgs& args);
 template <class T>
 void simt_backward(ExecContext& ctx, const DisentangledAttentionGradArgs& args, const TensorView& delta,
                    const TensorView& partials);
 
-// The gradients of the tables from the partial sums of either.
+// Adds the partial sums of either version to the gradients of the tables.
 template <class T>
 void add_table_partials(ExecContext& ctx, const DisentangledAttentionGradArgs& args, const TensorView& partials);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disentangled attention, forward: a block owns 64 queries of one head and walks over their keys, as flash attention
-// does. A tile takes 144 mma a warp (some 900 cycles of its matrix unit) and reads and writes about 200 KB of shared
-// memory for four warps (1600 cycles): bound by shared memory. 24 x 256 tokens with 12 heads of 64 are 4608 tiles:
-// about 35 microseconds of an H200, if the blocks of a multiprocessor hide each other's waits.
+// Disentangled attention, forward: a block owns 64 queries of one head and loops over their keys, like flash attention.
+// A tile takes 144 mma per warp (about 900 cycles of its matrix unit) and about 200 KB of shared memory traffic for
+// four warps (1600 cycles), so it is bound by shared memory. 24 x 256 tokens with 12 heads of 64 are 4608 tiles: about
+// 35 microseconds on an H200, if the blocks of a multiprocessor hide each other's waits.
 #include "cuda/launch.h"
 #include "cuda/reduce.cuh"
 #include "ops/disentangled/disentangled_cuda.h"
@@ -17,19 +17,19 @@ struct ForwardBytes : TileBytes<D> {
   using TileBytes<D>::kRing;
   static constexpr uint32_t kK = 0, kV = kRows, kWindowK = 2 * kRows, kWindowQ = kWindowK + kRing;
   static constexpr uint32_t kScratch = kWindowQ + kRing, kAll = kScratch + kProductBytes;
-  static_assert(kProductBytes >= kRows);  // for q on its way to registers
+  static_assert(kProductBytes >= kRows);  // for q, which is loaded to registers through this memory
 };
 
 namespace {
 
-// What a warp has of its queries so far, for rows g and g + 8.
+// The running state of a warp's queries, for rows g and g + 8.
 template <int D>
 struct StripState {
   float out[1][D / 8][4] = {};
   float largest[2] = {-INFINITY, -INFINITY}, total[2] = {};
 };
 
-// Scores become weights; what was summed before shrinks to the new maximum.
+// Converts scores to weights, and rescales the previous sums to the new maximum.
 template <int D>
 __device__ void softmax_tile(float scale2, float (&scores)[kNs][4], StripState<D>& state) {
   float shrink[2];
@@ -38,7 +38,7 @@ __device__ void softmax_tile(float scale2, float (&scores)[kNs][4], StripState<D
   for (int i = 0; i < D / 2; ++i) state.out[0][i / 4][i % 4] *= shrink[i % 4 / 2];
 }
 
-// Normalises, and stores the warp's rows of out and lse. `tile` is this warp's.
+// Normalises and stores the warp's rows of out and lse. `tile` is used by this warp only.
 template <class N, int D>
 __device__ void finish(const Params<N>& p, const Sequence& seq, int head, int query, uint32_t tile, float keep_scale,
                        StripState<D>& state) {
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kThreads, D == 64 ? 3 : 1) forward_kernel(cons
     }
     float scores[1][kNs][4];
     tile_scores<N>(scores, p, q, k_tile, window_k, window_q, scratch);
-    // Nobody reads keys and windows of this tile any more.
+    // No thread reads keys and windows of this tile any more.
     if (p.pos_q.data == nullptr) __syncthreads();
     if (key + kTile < seq.k_len) {
       window_k.flip ^= kTile, window_q.flip ^= kTile;

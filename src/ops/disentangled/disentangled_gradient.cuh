@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disentangled attention, backward: the gradients of a tile's scores, and those gradients laid out by distance, as
-// operands of the products with and for the position tables.
+// Disentangled attention, backward: the gradients of a tile's scores, and their arrangement by distance, as operands of
+// products with and for the position tables.
 #pragma once
 
 #include "ops/disentangled/disentangled_tile.cuh"
@@ -8,7 +8,8 @@
 
 namespace gradmill::disentangled {
 
-// In units of log 2; of this lane's rows g and g + 8 of a strip. Rows behind the last have an infinite lse: no weight.
+// lse (in units of log 2) and delta for this lane's rows g and g + 8 of a strip. Rows after the last have an infinite
+// lse, hence no weight.
 struct RowSums {
   float lse2[2], delta[2];
 
@@ -26,15 +27,15 @@ struct RowSums {
   }
 };
 
-// Where a tile's operands lie in shared memory.
+// The positions of a tile's operands in shared memory.
 template <int D>
 struct TileOperands {
   uint32_t q, dout, k, v, scratch;
   Window<D> window_k, window_q;
 };
 
-// Of the warp's 16 queries from `query` on and the keys from `key` on: the dropped weights but for keep_scale, and the
-// gradients of their scores but for `scale`. Afterwards others may still read `scratch`.
+// For the warp's 16 queries from `query` on and the keys from `key` on: computes the dropped weights without
+// keep_scale, and the gradients of their scores without `scale`. On return, other warps may still be reading `scratch`.
 template <class N, int D, bool kDropout, class Left>
 __device__ void tile_gradient(const PositionGradParams<N>& grad, const Sequence& seq, const Dropout& dropout, int head,
                               int query, int key, const RowSums& sums, const Left& q, const Left& dout,
@@ -57,11 +58,12 @@ __device__ void tile_gradient(const PositionGradParams<N>& grad, const Sequence&
   }
 }
 
-// Gradients of scores by distance: 16-bit rows of kSpan columns, one a query or a key, as ldmatrix wants them. Of a row
-// 64 columns are used, and the 16 beside them are 0. An odd number of chunks a row keeps eight rows in different banks.
+// Gradients of scores arranged by distance: 16-bit rows of kSpan columns, one per query or key, in the layout for
+// ldmatrix. A row uses 64 columns, and the other 16 are 0. The odd number of chunks per row puts eight rows into
+// different banks.
 inline constexpr uint32_t kSkewPitch = 176, kSkewBytes = kTile * kSkewPitch, kSkewStrip = kStrip * kSkewPitch;
 
-// The zeros of 16 rows, of which row i has `count(i)` in front and the rest behind.
+// Writes the zeros of 16 rows: row i has `count(i)` zeros in front, and the others at its end.
 template <class Count>
 __device__ void clear_corners(uint32_t rows, Count count) {
   const uint32_t lane = threadIdx.x % 32, row = lane / 2, front = count(row);
@@ -78,7 +80,7 @@ __device__ uint16_t half_bits(float value) {
   return *reinterpret_cast<const uint16_t*>(&narrow);
 }
 
-// The warp's strip of queries, to rows of `strip`.
+// Stores the warp's strip of queries to the rows of `strip`.
 template <class N>
 __device__ void skew_by_query(uint32_t strip, const float (&dscores)[kNs][4]) {
   const uint32_t lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -91,7 +93,7 @@ __device__ void skew_by_query(uint32_t strip, const float (&dscores)[kNs][4]) {
   }
 }
 
-// The warp's queries, to the rows of all 64 keys in `keys`.
+// Stores the warp's queries to the rows of all 64 keys in `keys`.
 template <class N>
 __device__ void skew_by_key(uint32_t keys, const float (&dscores)[kNs][4]) {
   const uint32_t lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, strip = warp_index() * kStrip;
@@ -99,12 +101,12 @@ __device__ void skew_by_key(uint32_t keys, const float (&dscores)[kNs][4]) {
   const uint32_t at = keys + 2 * t * (kSkewPitch - 2) + (strip + g + kStrip - 1) * 2;
 #pragma unroll
   for (int i = 0; i < 4 * kNs; ++i) {
-    const int n = i / 4, e = i % 4, key = n * 8 + e % 2, within = n % 2 * 8 + e % 2;  // but for the lane's 2 t
+    const int n = i / 4, e = i % 4, key = n * 8 + e % 2, within = n % 2 * 8 + e % 2;  // without the lane's 2 t
     store_shared_half(at + key * kSkewPitch - within * 2 + e / 2 * 16, half_bits<N>(dscores[n][e]));
   }
 }
 
-// acc (16 rows, D) += a strip of rows by distance · the strip's span of a window.
+// acc (16 rows, D) += a strip of rows arranged by distance · the strip's span of a window.
 template <class N, int D>
 __device__ void multiply_skewed(float (&acc)[1][D / 8][4], uint32_t strip, const Window<D>& window, uint32_t first) {
   const LaneOffset<D> square = lanes_of_square<D>();
@@ -117,8 +119,8 @@ __device__ void multiply_skewed(float (&acc)[1][D / 8][4], uint32_t strip, const
   }
 }
 
-// acc (16 distances, columns from `chunk` on) += 16 columns of a strip of rows by distance, transposed · the strip's 16
-// rows of contents.
+// acc (16 distances, columns from `chunk` on) += the transpose of 16 columns of a strip arranged by distance · the
+// strip's 16 rows of contents.
 template <class N, int D, int kCols>
 __device__ void multiply_distances(float (&acc)[1][kCols][4], uint32_t strip, uint32_t tile, uint32_t rows,
                                    uint32_t chunk) {
@@ -129,7 +131,7 @@ __device__ void multiply_distances(float (&acc)[1][kCols][4], uint32_t strip, ui
   multiply_add<N>(acc, left, rows, lanes_of_square<D>(), chunk);
 }
 
-// This lane's part of a tile (64 queries, 64 keys) of 16-bit numbers.
+// Stores this lane's part of a tile (64 queries, 64 keys) of 16-bit numbers.
 __device__ inline void store_tile(uint32_t to, const uint32_t (&left)[1][kNs / 2][4]) {
   const uint32_t lane = threadIdx.x % 32;
 #pragma unroll

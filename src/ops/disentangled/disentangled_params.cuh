@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of disentangled attention are told.
+// The parameters of the kernels for disentangled attention.
 #pragma once
 
 #include "ops/disentangled/disentangled_partials.h"
@@ -14,11 +14,11 @@ inline constexpr int kTile = int(DiagonalTasks::kTile), kWindow = int(DiagonalTa
 template <class N>
 struct PositionParams {
   Params<N> content;
-  HeadRows<const N> pos_k, pos_q;  // data is null where the term is left out
-  const int32_t* buckets;          // of distance 0
-  int farthest;                    // distance that the buckets know
+  HeadRows<const N> pos_k, pos_q;  // data is null if the term is omitted
+  const int32_t* buckets;          // points to the entry for distance 0
+  int farthest;                    // largest distance in the buckets
 
-  // The row of a table. Distances beyond the last key or query of a tile are asked for, but no pair has them.
+  // The row of a table. Distances beyond the last key or query of a tile are looked up as well, but no pair has them.
   __device__ int bucket(int distance) const { return buckets[max(-farthest, min(farthest, distance))]; }
 };
 
@@ -37,7 +37,7 @@ struct PositionGradParams {
   }
 };
 
-// Diagonals by rank: 0, 1, -1, 2, -2, …; tiles whose queries begin 64 * diagonal after their keys.
+// The diagonals by rank: 0, 1, -1, 2, -2, …. On a diagonal, the queries of a tile begin 64 * diagonal after its keys.
 __device__ inline int diagonal_of(int rank) { return rank % 2 == 1 ? (rank + 1) / 2 : -rank / 2; }
 __device__ inline int rank_of(int diagonal) { return diagonal > 0 ? 2 * diagonal - 1 : -2 * diagonal; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the gradients of the position tables are summed: by tasks that are cut by shape and device alone, each of which
-// leaves a partial sum; those are then added in a fixed order.
+// How the gradients of the position tables are summed: tasks, whose number depends on shape and device alone, write
+// partial sums, which are then added in a fixed order.
 #pragma once
 
 #include <algorithm>
@@ -13,23 +13,23 @@ inline int64_t num_buckets(const DisentangledAttentionArgs& args) {
   return args.pos_k.defined() ? args.pos_k.rows() : args.pos_q.rows();
 }
 
-// On a CPU a task is a head of some neighbouring sequences: so many groups of sequences that there are tasks for every
-// core, and no more, since each has a partial sum of both tables.
+// On a CPU, a task is one head of some neighbouring sequences. There are just enough groups of sequences to give every
+// core a task, because each group has partial sums of both tables.
 inline int64_t task_chunks(const AttentionArgs& args) {
   return std::clamp<int64_t>((64 + args.heads - 1) / args.heads, 1, std::max<int64_t>(args.seq.max_seqs, 1));
 }
 
-// On a GPU a task is one diagonal of the tiles (64 queries x 64 keys) of one head, in some neighbouring sequences: all
-// pairs there have one of kWindow distances, for which a block holds its sums. Diagonals are ranked 0, 1, -1, 2, …: the
+// On a GPU, a task is one diagonal of the tiles (64 queries x 64 keys) of one head, in some neighbouring sequences. All
+// its pairs have one of kWindow distances, for which a block holds the sums. Diagonals are ranked 0, 1, -1, 2, …, the
 // longest first. Partial sums: (heads, diagonals, chunks, 2, kWindow, head_dim).
 struct DiagonalTasks {
-  static constexpr int64_t kTile = 64;         // queries and keys of a tile
-  static constexpr int64_t kWindow = 128;      // distances of a tile, and one that no pair has
-  static constexpr int64_t kTasksPerUnit = 4;  // two run at once, and long ones leave gaps for short ones to fill
+  static constexpr int64_t kTile = 64;         // queries and keys per tile
+  static constexpr int64_t kWindow = 128;      // the distances of a tile, plus one that no pair has
+  static constexpr int64_t kTasksPerUnit = 4;  // two run at once, and short ones fill the gaps that long ones leave
 
-  int64_t tiles = 0;      // of the longest sequence, in either direction
-  int64_t diagonals = 0;  // of those tiles
-  int64_t group = 0;      // sequences of a chunk
+  int64_t tiles = 0;      // tiles of the longest sequence, in either direction
+  int64_t diagonals = 0;  // number of diagonals of these tiles
+  int64_t group = 0;      // sequences per chunk
   int64_t chunks = 0;
 
   DiagonalTasks(const AttentionArgs& args, const DeviceSpec& device) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disentangled attention without matrix units: exact fp32, and any type on GPUs that lack better. The same walks as in
-// disentangled_forward_cuda.cu and disentangled_backward_cuda.cu; a window is handled in two halves of 64 distances, so
-// that three tiles of shared memory are enough for every product.
+// Disentangled attention without matrix units: for exact fp32, and for all types on GPUs without suitable matrix units.
+// It has the loops of disentangled_forward_cuda.cu and disentangled_backward_cuda.cu. A window is processed in two
+// halves of 64 distances, so that three tiles of shared memory are enough for every product.
 #include "cuda/launch.h"
 #include "ops/disentangled/disentangled_cuda.h"
 #include "ops/disentangled/disentangled_params.cuh"
@@ -19,8 +19,8 @@ struct Rows {
   int count;
 };
 
-// A position table as its rows for distances 64 * half .. of the window of a tile, whose first query stands `ahead` of
-// its first key.
+// Loads the rows of a position table for distances 64 * half .. of a tile's window. The tile's first query is `ahead`
+// of its first key.
 template <class N>
 struct WindowRows {
   const PositionParams<N>& p;
@@ -55,7 +55,7 @@ __device__ void multiply_window(SimtTile* tiles, const Rows<N>& rows, const Wind
   __syncthreads();
 }
 
-// acc[c] += leftᵀ · columns of chunk c of the window.
+// acc[c] += leftᵀ · chunk c of the window's columns.
 template <int kChunks, class N>
 __device__ void multiply_columns(float (&acc)[kChunks][4][4], const SimtTile& left, SimtTile& right,
                                  const WindowRows<N>& window, int half) {
@@ -69,7 +69,7 @@ __device__ void multiply_columns(float (&acc)[kChunks][4][4], const SimtTile& le
 }
 using flash::multiply_columns;
 
-// A tile of one head: queries and keys counted from the sequence's first.
+// A tile of one head. Queries and keys are counted from the first of the sequence.
 template <class N>
 struct Pairs {
   const PositionParams<N>& p;
@@ -86,10 +86,10 @@ struct Pairs {
   }
 };
 
-// This thread's pair (i, j): its distance's row of the window.
+// The row of the window for this thread's pair (i, j).
 __device__ inline int window_row(int i, int j) { return 4 * tile_y() + i - (4 * tile_x() + j) + kSide - 1; }
 
-// The scores, but for `scale`.
+// The scores without the factor `scale`.
 template <class N>
 __device__ void tile_scores(Block& scores, SimtTile* tiles, const Pairs<N>& at) {
   const int head_dim = at.p.content.head_dim;
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kSimtThreads) forward_kernel(const PositionPar
   if (queries <= 0) return;
   const float scale2 = p.scale * kLog2E;
   const Dropout dropout(p);
-  const int row = query + 4 * tile_y();  // this thread's first
+  const int row = query + 4 * tile_y();  // first row of this thread
   float out[kChunks][4][4] = {}, largest[4], total[4] = {};
 #pragma unroll
   for (int i = 0; i < 4; ++i) largest[i] = -INFINITY;
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kSimtThreads) forward_kernel(const PositionPar
   store_columns(out, factors, p.out.at(seq.q_begin + query, column), p.out.stride, queries, p.head_dim);
 }
 
-// The weights of a tile, dropped but not scaled, and the gradients of its scores but for `scale`.
+// Computes the weights of a tile, dropped but not scaled, and the gradients of its scores without the factor `scale`.
 template <class N>
 __device__ void tile_gradient(const PositionGradParams<N>& grad, const Pairs<N>& at, const Dropout& dropout,
                               SimtTile* tiles, Block& weights, Block& dscores) {
@@ -199,7 +199,8 @@ __device__ void tile_gradient(const PositionGradParams<N>& grad, const Pairs<N>&
   __syncthreads();
 }
 
-// The gradients of half of the distances as a tile: rows are queries or keys and columns distances, or turned around.
+// Stores the gradients of half of the distances as a tile. Rows are queries or keys and columns are distances, or vice
+// versa.
 template <bool kByKey, bool kDistanceRows>
 __device__ void skew(SimtTile& to, const Block& dscores, int half) {
   __syncthreads();
@@ -277,7 +278,7 @@ __global__ void __launch_bounds__(kSimtThreads) query_kernel(const PositionGradP
                 p.head_dim);
 }
 
-// One table, half of a diagonal's distances, a chunk of the sequences.
+// Sums one table over half of a diagonal's distances and one chunk of the sequences.
 template <class N, int kChunks, bool kQueries>
 __device__ void sum_diagonal(const PositionGradParams<N>& grad, SimtTile* tiles, int head, int rank, int chunk,
                              int half) {
@@ -316,7 +317,7 @@ __global__ void __launch_bounds__(kSimtThreads) table_sums_kernel(const Position
   }
 }
 
-// Calls visit.operator()<kChunks>() with the chunks of 64 columns that hold the head.
+// Calls visit.operator()<kChunks>(), where kChunks is the number of chunks of 64 columns that cover the head.
 template <class Visit>
 void visit_chunks(int64_t head_dim, Visit&& visit) {
   if (head_dim <= kSide) return visit.template operator()<1>();

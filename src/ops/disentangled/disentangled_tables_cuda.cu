@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disentangled attention: the gradients of the position tables from the partial sums that the tasks of DiagonalTasks
-// left, and the choice between the kernels with and without matrix units.
+// Disentangled attention: adds the partial sums of DiagonalTasks to the gradients of the position tables, and chooses
+// between the kernels with and without matrix units.
 #include <type_traits>
 
 #include "cuda/launch.h"
@@ -13,15 +13,15 @@ namespace disentangled {
 namespace {
 
 struct TableJob {
-  const int32_t* buckets;  // of distance 0
-  int reach;               // distances of any pair are at most so large
+  const int32_t* buckets;  // points to the entry for distance 0
+  int reach;               // largest distance of any pair
   const float* partials;
   int heads, head_dim, tiles, diagonals, chunks;
   float scale;
 };
 
-// A block makes some columns of a row. Its distances lie side by side, since buckets never fall; each is in one window
-// or two, and in every chunk.
+// A block computes some columns of a row. The distances of a row are contiguous, because buckets never decrease. Each
+// distance is in one or two windows, and in every chunk.
 template <class N>
 __global__ void table_kernel(const TableJob job, const HeadRows<N> dpos_k, const HeadRows<N> dpos_q) {
   const int bucket = int(blockIdx.x), table = int(blockIdx.z);
@@ -40,7 +40,7 @@ __global__ void table_kernel(const TableJob job, const HeadRows<N> dpos_k, const
   const int64_t window = int64_t(kWindow) * job.head_dim;
   float sum = 0;
   for (int distance = before - job.reach; distance < upto - job.reach; ++distance) {
-    const int low = (distance + job.tiles * kTile) / kTile - job.tiles;  // rounded down
+    const int low = (distance + job.tiles * kTile) / kTile - job.tiles;  // division rounding down
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
       const int diagonal = low + side, row = distance - diagonal * kTile + kTile - 1;
@@ -112,7 +112,7 @@ void disentangled_attention_backward(ExecContext& ctx, const DisentangledAttenti
         ctx, {flash::padding_of(args.dq, end), flash::padding_of(args.dk, end), flash::padding_of(args.dv, end)});
   }
   const int64_t rows = content.lse.numel();
-  // Partial sums first: they are stored in pairs, and the number of rows may be odd.
+  // The partial sums come first: they are stored in pairs, and the number of rows may be odd.
   const TensorView partials(workspace.data, DType::fp32, {workspace.numel() - rows});
   const TensorView delta(workspace.ptr<float>() + partials.numel(), DType::fp32, {rows});
   if (content.q.rows() > 0 && content.seq.max_seqs > 0) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What disentangled attention adds to a tile of attention on the CPU. The rows of the position tables for the distances
-// of the tile are gathered into a window, so that every pair (q, k) has its own row r = q - k + kAttentionTile - 1:
-// products with the window are indexed by distance, and no two pairs of one query or one key share a row. Of the window
-// 16 queries (or keys) need little more than half: products are cut into strips of so many.
+// The position terms that disentangled attention adds to a tile of attention on the CPU. The rows of the position
+// tables for the distances of the tile are gathered into a window, where pair (q, k) uses row r = q - k +
+// kAttentionTile - 1. So products with the window are indexed by distance, and no two pairs of one query or one key
+// share a row. 16 queries (or keys) need only slightly more than half of the window, so products are computed in strips
+// of 16.
 #if defined(GRADMILL_OPS_DISENTANGLED_TERMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GRADMILL_OPS_DISENTANGLED_TERMS_INL_H_
 #undef GRADMILL_OPS_DISENTANGLED_TERMS_INL_H_
@@ -18,7 +19,7 @@ namespace gradmill {
 namespace HWY_NAMESPACE {
 namespace {
 
-// See forward_tile() and backward_queries() for how it is called.
+// For the calls see forward_tile() and backward_queries().
 template <class T>
 class PositionTerms {
  public:
@@ -31,7 +32,7 @@ class PositionTerms {
 
   void add_scores(int64_t head, Range queries, Range keys, const Band&, const Rows& k, const float* q_transposed,
                   float* scores) {
-    // Queries and keys up to the next whole strip repeat the last one: their scores are computed but never used.
+    // Queries and keys up to a whole strip repeat the last one. Their scores are computed but never used.
     const int64_t whole = round_up(queries.size(), kStrip);
     const Range window{kAttentionTile - keys.size(), kAttentionTile - 1 + whole};
     if (args_.pos_k.defined()) {
@@ -92,7 +93,7 @@ class PositionTerms {
     }
   }
 
-  // to (kWindowRows, kAttentionTile): rows `rows` and the strip's columns = window · columns.
+  // to (kWindowRows, kAttentionTile): rows `rows` and the columns of the strip = window · columns.
   void multiply_window(const float* window, Range rows, const float* columns, int64_t strip, float* to) const {
     multiply<false>({.a = window + rows.begin * stride_,
                      .lda = stride_,
@@ -110,7 +111,7 @@ class PositionTerms {
     return (query - key + kAttentionTile - 1) * kAttentionTile + query * per_query + key * per_key;
   }
 
-  // scores (keys, kAttentionTile) += the pair's element of `from`, whose columns are queries or keys.
+  // scores (keys, kAttentionTile) += each pair's element of `from`, whose columns are queries or keys.
   static void gather_scores(const float* from, int64_t per_query, int64_t per_key, int64_t queries, int64_t keys,
                             float* scores) {
     const hn::RebindToSigned<FloatTag> i32;
@@ -135,7 +136,7 @@ class PositionTerms {
     }
   }
 
-  // A strip of queries (or keys): their gradients through the window, and the window's through them.
+  // For a strip of queries (or keys): adds their gradients through the window, and the window's gradients through them.
   void add_products(const float* dscores, Range rows, int64_t strip, int64_t count, const float* window,
                     const Rows& contents, float* dcontents, int64_t dstride) {
     const float* tile = dscores + rows.begin * kAttentionTile + strip;
@@ -173,7 +174,7 @@ class PositionTerms {
   const DisentangledAttentionArgs& args_;
   TableSums sums_;
   int64_t head_dim_, stride_;
-  int64_t farthest_;  // distance that the buckets know
+  int64_t farthest_;  // largest distance in the buckets
   HWY_ALIGN float window_k_[kWindowRows * kMaxHeadDim];
   HWY_ALIGN float window_q_[kWindowRows * kMaxHeadDim];
   HWY_ALIGN float dwindow_[kWindowRows * kMaxHeadDim];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile of 64 queries x 64 keys of disentangled attention, in blocks of four warps, each of which owns a strip of 16
-// queries. The pairs of a tile have 127 distances. The rows of a position table for these distances are gathered into
-// a window in shared memory, so that products with the window are indexed by distance and a pair finds its own by a
-// shift: no table look-ups, and no two pairs of one query (or key) meet in one element, which makes the way back a
-// plain copy too. A strip's pairs have 79 distances, so a strip is multiplied with 80 rows of the window.
+// A tile of 64 queries x 64 keys of disentangled attention, for blocks of four warps that each own a strip of 16
+// queries. The pairs of a tile have 127 distances. The rows of a position table for these distances are gathered into a
+// window in shared memory. So products with the window are indexed by distance, and a pair finds its element by a
+// shift: there are no table lookups, and no two pairs of one query (or key) share an element, so the backward is a
+// plain copy too. The pairs of a strip have 79 distances, so a strip is multiplied with 80 rows of the window.
 #pragma once
 
 #include "ops/disentangled/disentangled_params.cuh"
@@ -12,23 +12,23 @@
 
 namespace gradmill::disentangled {
 
-inline constexpr int kStrip = 16, kSpan = 80;  // queries of a warp; rows of the window that they need
+inline constexpr int kStrip = 16, kSpan = 80;  // queries per warp; rows of the window that they need
 inline constexpr int kWarps = kTile / kStrip, kThreads = 32 * kWarps, kNs = kTile / 8;
 
-// In shared memory: 64 rows of a head, and a window.
+// Shared memory: 64 rows of a head, and a window.
 template <int D>
 struct TileBytes {
   static constexpr uint32_t kRows = kTile * D * 2, kRing = kWindow * D * 2;
 };
 
-// The window of a table. Row r is for distance (first query - first key) + r - 63. Moving on by a tile moves it by
-// half: the halves change places, and one of them is loaded anew.
+// The window of a table. Row r is for distance (first query - first key) + r - 63. The next tile moves the window by
+// half its size: the halves are swapped, and one of them is loaded anew.
 template <int D>
 struct Window {
   uint32_t base;
   uint32_t flip = 0;  // 0 or kTile
 
-  // Of a row that is a multiple of 16.
+  // `row` must be a multiple of 16.
   __device__ uint32_t at(uint32_t row) const { return base + (row ^ flip) * Tile<D>::kRowBytes; }
 };
 
@@ -43,7 +43,7 @@ __device__ void load_window(const Window<D>& window, const PositionParams<N>& p,
   int rows[kRows / kRowsAtOnce];
 #pragma unroll
   for (int i = 0; i < kRows / kRowsAtOnce; ++i) {
-    // Distances beyond the last key or query are looked up, but no pair has them.
+    // Distances beyond the last key or query are looked up as well, but no pair has them.
     const int distance = ahead + first + i * kRowsAtOnce - (kTile - 1);
     rows[i] = p.buckets[max(-p.farthest, min(p.farthest, distance))];
   }
@@ -54,7 +54,7 @@ __device__ void load_window(const Window<D>& window, const PositionParams<N>& p,
   }
 }
 
-// Starts loading a tile of rows that begins at row `first` of the sequence.
+// Starts loading a tile whose first row is row `first` of the sequence.
 template <int D, class N>
 __device__ void load_rows(uint32_t to, const HeadRows<const N>& from, const Sequence& seq, int first, int column,
                           int head_dim) {
@@ -76,11 +76,11 @@ __device__ inline void store_shared_half(uint32_t address, uint16_t value) {
   asm volatile("st.shared.u16 [%0], %1;" ::"r"(address), "h"(value) : "memory");
 }
 
-// Products with the window as fp32 rows of kSpan columns. Their pitches make the reads of scores free of conflicts.
+// Products with the window, as fp32 rows of kSpan columns. The pitches make the reads of scores free of bank conflicts.
 inline constexpr uint32_t kQueryPitch = 87, kKeyPitch = 85;
 inline constexpr uint32_t kProductBytes = kTile * kQueryPitch * 4;
 
-// Columns [kBegin, kBegin + kCount) of products (16 rows of `left`, kSpan rows of the window from `first` on).
+// Columns [kBegin, kBegin + kCount) of the product of 16 rows of `left` and kSpan rows of the window from `first` on.
 template <class N, uint32_t kPitch, int kBegin, int kCount, int D, class Left>
 __device__ void multiply_span(uint32_t to, const Left& left, const Window<D>& window, uint32_t first) {
   const LaneOffset<D> lanes = lanes_of_pair<D>();
@@ -104,14 +104,14 @@ __device__ void multiply_span(uint32_t to, const Left& left, const Window<D>& wi
   }
 }
 
-// In two parts: registers are scarce.
+// In two parts, because registers are scarce.
 template <class N, uint32_t kPitch, int D, class Left>
 __device__ void multiply_window(uint32_t to, const Left& left, const Window<D>& window, uint32_t first) {
   multiply_span<N, kPitch, 0, 48>(to, left, window, first);
   multiply_span<N, kPitch, 48, kSpan - 48>(to, left, window, first);
 }
 
-// scores += q · pos_k: query i of the strip and key j are at distance row i - j + 63 of the strip's span.
+// scores += q · pos_k. For query i of the strip and key j, the distance is row i - j + 63 of the strip's span.
 template <class N, int D, class Left>
 __device__ void add_content_to_position(float (&scores)[kNs][4], const Left& q, const Window<D>& window,
                                         uint32_t scratch) {
@@ -131,8 +131,8 @@ __device__ void add_content_to_position(float (&scores)[kNs][4], const Left& q, 
   }
 }
 
-// scores += k · pos_q: every warp multiplies a strip of keys; query i of the tile and key j of a strip are at distance
-// row i - j + 15 of that strip's span. What warps have in `scratch` is lost.
+// scores += k · pos_q. Every warp multiplies a strip of keys. For query i of the tile and key j of a strip, the
+// distance is row i - j + 15 of that strip's span. Overwrites the warps' data in `scratch`.
 template <class N, int D>
 __device__ void add_position_to_content(float (&scores)[kNs][4], uint32_t k_tile, const Window<D>& window,
                                         uint32_t scratch) {
@@ -146,13 +146,14 @@ __device__ void add_position_to_content(float (&scores)[kNs][4], uint32_t k_tile
   for (int n = 0; n < kNs; ++n) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const uint32_t key = n * 8 + e % 2, within = n % 2 * 8 + e % 2;  // but for the lane's 2 t
+      const uint32_t key = n * 8 + e % 2, within = n % 2 * 8 + e % 2;  // without the lane's 2 t
       scores[n][e] += load_shared_float(at + (key * kKeyPitch - within + e / 2 * 8) * 4);
     }
   }
 }
 
-// The scores of the warp's queries and all keys, but for `scale`. Afterwards others may still read `scratch`.
+// The scores of the warp's queries and all keys, without `scale`. On return, other warps may still be reading
+// `scratch`.
 template <class N, int D, class Left>
 __device__ void tile_scores(float (&scores)[1][kNs][4], const PositionParams<N>& p, const Left& q, uint32_t k_tile,
                             const Window<D>& window_k, const Window<D>& window_q, uint32_t scratch) {
@@ -161,7 +162,7 @@ __device__ void tile_scores(float (&scores)[1][kNs][4], const PositionParams<N>&
   if (p.pos_q.data != nullptr) add_position_to_content<N>(scores[0], k_tile, window_q, scratch);
 }
 
-// Keys from `keys` on are none.
+// Masks the keys from `keys` on, which do not exist.
 __device__ inline void mask_keys(float (&scores)[kNs][4], int keys) {
   const int first = int(threadIdx.x) % 4 * 2;
 #pragma unroll

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table look-up: validation, cost, scratch and dispatch.
+// Table lookup: validation, cost, scratch and dispatch.
 #include "ops/embedding/embedding.h"
 
 #include <array>
@@ -51,7 +51,7 @@ void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args) {
   const OpCost cost{.flops = tables * double(args.y.numel()), .bytes = (1 + tables) * double(args.y.bytes())};
   run_op(ctx, "embedding_forward", args.y.dtype, FloatTypes{}, cost,
          [&]<Device D, class T>() { embedding_forward<D, T>(ctx, args); });
-  // A GPU does it on the way.
+  // A GPU applies dropout in the same pass.
   if (args.dropout && ctx.device.kind == DeviceKind::cpu) {
     dropout(ctx, {.x = args.y, .y = args.y, .site = args.dropout_site});
   }
@@ -71,7 +71,7 @@ void embedding_backward(ExecContext& ctx, std::span<const EmbeddingGradArgs> tab
   for (size_t i = 0; i < tables.size(); ++i) {
     validate(tables[i], dy);
     scratch[i] = alloc_grad_scratch(ctx, tables[i]);
-    // Whatever beta is, the rows in use are read and written; with 0 the whole table is written.
+    // For any beta, the rows in use are read and written. With beta 0 the whole table is written.
     cost.bytes += tables[i].beta == 0 ? double(tables[i].dtable.bytes()) : 2 * 4 * double(dy.numel());
     cost.flops += 2 * double(dy.numel());
   }

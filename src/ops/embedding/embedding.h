@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table look-up, and its gradient without atomics: rows that use the same entry are summed in row order.
+// Table lookup, and its gradient without atomics: rows that use the same entry are summed in row order.
 #pragma once
 
 #include <span>
@@ -18,12 +18,12 @@ struct EmbeddingArgs {
   TensorView type_table;        // (Y, C), or undefined
   TensorView y;                 // (N, C) out: scale * table[index] + position_table[position] + type_table[type]
   float scale = 1;
-  bool dropout = false;  // y is what the dropout op makes of that
+  bool dropout = false;  // applies the dropout op to y
   uint32_t dropout_site = 0;
 };
 void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args);
 
-// Of one table; the position table's gradient is the same with positions as indices.
+// For one table. The position table's gradient is the same, with positions as indices.
 struct EmbeddingGradArgs {
   TensorView indices;  // (N) int32
   TensorView dy;       // (N, C)
@@ -33,24 +33,25 @@ struct EmbeddingGradArgs {
 };
 void embedding_backward(ExecContext& ctx, const EmbeddingGradArgs& args);
 
-// Several tables that were looked up for the same rows: all have one dy. A GPU sums tables of few entries together.
+// Several tables that were looked up for the same rows, so that all have the same dy. A GPU sums tables with few
+// entries together.
 inline constexpr int kMaxEmbeddingTables = 3;
 void embedding_backward(ExecContext& ctx, std::span<const EmbeddingGradArgs> tables);
 
 template <Device D, class T>
 void embedding_forward(ExecContext& ctx, const EmbeddingArgs& args);
 
-// How a GPU cuts the rows of the gradient: sorted tile by tile and digit by digit, summed chunk by chunk.
+// How a GPU divides the rows of the gradient: they are sorted by tile and digit, then summed by chunk.
 inline constexpr int kEmbeddingTile = 2048, kEmbeddingDigits = 256, kEmbeddingChunk = 32;
-// Whether one digit tells the entries apart: then a tile is sorted and summed at once.
+// Whether one digit distinguishes all entries: then a tile is sorted and summed in one kernel.
 inline bool has_few_entries(const TensorView& dtable) { return dtable.rows() <= kEmbeddingDigits; }
 
 struct EmbeddingGradScratch {
-  TensorView order;     // (N) int32 receives rows grouped by index in row order. GPU: (4, N), two pairs (indices, rows)
-  TensorView offsets;   // (V + 1) int32, where each group starts. GPU: (tiles, digits), how often each digit occurs
-  TensorView partials;  // GPU: (chunks, C) fp32, the sum of a chunk's first rows where they continue the chunk before
+  TensorView order;    // (N) int32 receives rows grouped by index, in row order. GPU: (4, N), two pairs (indices, rows)
+  TensorView offsets;  // (V + 1) int32, the start of each group. GPU: (tiles, digits), the count of each digit
+  TensorView partials;  // GPU: (chunks, C) fp32, the sum of a chunk's first rows if they continue the previous chunk
 };
-// A GPU that sums few entries has partials only: (tiles, V, C) fp32, the sums of each tile.
+// A GPU that sums tables with few entries needs partials only: (tiles, V, C) fp32, the sums of each tile.
 template <Device D, class T>
 void embedding_backward(ExecContext& ctx, std::span<const EmbeddingGradArgs> tables,
                         std::span<const EmbeddingGradScratch> scratch);

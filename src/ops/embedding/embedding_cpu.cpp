@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table look-up on the CPU. The gradient sorts rows by entry, so that every entry has one writer.
+// Table lookup on the CPU. The gradient sorts rows by entry, so that every entry has a single writer.
 #include "ops/embedding/embedding.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -14,7 +14,7 @@ namespace gradmill {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Without indices: the table's first.
+// Without indices, returns the table's first row.
 template <class T>
 const T* entry_of(const TensorView& table, const TensorView& indices, int64_t row) {
   const int64_t index = indices.defined() ? indices.ptr<int32_t>()[row] : 0;
@@ -62,7 +62,8 @@ void scale_unused(float beta, int64_t size, float* out) {
   for (int64_t i = 0; i < size; ++i) out[i] *= beta;
 }
 
-// Rows are added one by one to what beta kept, so a step in micro-batches has the bits of the whole.
+// Adds the rows one by one to the old gradient times beta, so that a step in micro-batches has the bits of an undivided
+// one.
 template <class T>
 void sum_entries(const EmbeddingGradArgs& args, const int32_t* order, const int32_t* offsets, int64_t begin,
                  int64_t end) {
@@ -100,7 +101,7 @@ HWY_AFTER_NAMESPACE();
 namespace gradmill {
 namespace {
 
-// A counting sort. Filled from the back, each entry's offset moves from its end to its start.
+// A counting sort. Filling from the end moves each entry's offset from its end to its start.
 void group_rows(std::span<const int32_t> indices, std::span<int32_t> order, std::span<int32_t> offsets) {
   std::fill(offsets.begin(), offsets.end(), 0);
   for (int32_t index : indices) ++offsets[static_cast<size_t>(index)];
@@ -131,7 +132,8 @@ void sum_rows(ExecContext& ctx, const EmbeddingGradArgs& args, const EmbeddingGr
   const auto entries = HWY_DYNAMIC_DISPATCH(embedding_backward_entries);
   const int64_t num_entries = args.dtable.rows(), grain = cpu::rows_per_task(args.dy.cols());
   const int32_t* starts = scratch.offsets.ptr<int32_t>();
-  // Rows touched before an entry: those summed and, with beta 0, those written. Passing over an entry costs little.
+  // The number of rows touched before an entry: those summed and, with beta 0, those written. Skipping an entry costs
+  // little.
   const auto work_before = [&](int64_t entry) { return starts[entry] + (args.beta == 0 ? entry : entry / 64); };
   const auto first_entry = [&](int64_t task) {
     int64_t low = 0, high = num_entries;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table look-up on a GPU. The gradient sorts rows by entry (embedding_sort.cuh), cuts the sorted rows into chunks of
-// fixed size and sums each chunk in order: an entry used once and one used by every row cost the same per row, and no
-// two blocks write to one place. Rows of an entry that continue from the chunk before become a partial sum, which a
-// second kernel adds. Bytes: dy once, each used entry once. Tables of few entries have kernels of their own
-// (embedding_few.cuh).
+// Table lookup on a GPU. The gradient sorts rows by entry (embedding_sort.cuh), divides the sorted rows into chunks of
+// fixed size and sums each chunk in order. So an entry that is used once and one that is used by every row cost the
+// same per row, and no two blocks write to the same place. If the first rows of a chunk continue an entry of the
+// previous chunk, their sum is a partial sum, which a second kernel adds. Memory traffic: dy once, each used entry
+// once. Tables with few entries have separate kernels (embedding_few.cuh).
 #include "ops/embedding/embedding.h"
 
 #include <algorithm>
@@ -28,10 +28,10 @@ template <class N>
 struct LookUp {
   const int32_t* indices;
   const N* table;
-  const int32_t* position_indices;  // null: none
+  const int32_t* position_indices;  // may be null
   const N* position_table;
   const int32_t* type_indices;  // null: all 0
-  const N* type_table;          // null: none
+  const N* type_table;          // may be null
   N* y;
   int64_t table_stride, position_stride, type_stride, y_stride, rows, cols;
   float scale;
@@ -39,10 +39,10 @@ struct LookUp {
   uint32_t dropout_site;
 };
 
-// What the dropout op makes of kPack columns from `col` on, a multiple of kPack.
+// Applies the dropout op to kPack columns from `col` on, a multiple of kPack.
 template <class N, int kPack>
 __device__ void drop(const cuda::DropoutRule& rule, int64_t row, int64_t col, Pack<N, kPack>& pack) {
-  constexpr int64_t kBlock = 8;  // columns that share their words
+  constexpr int64_t kBlock = 8;  // columns that share random words
   const uint4 words = rule.words(static_cast<uint32_t>(row), static_cast<uint32_t>(col / kBlock));
 #pragma unroll
   for (int i = 0; i < kPack; ++i) {
@@ -51,7 +51,7 @@ __device__ void drop(const cuda::DropoutRule& rule, int64_t row, int64_t col, Pa
   }
 }
 
-// kPack columns of a row: where they come from, and what becomes of them.
+// kPack columns of a row: their sources and their destination.
 template <class N, int kPack>
 struct LookedUp {
   using Vector = Pack<N, kPack>;
@@ -78,7 +78,7 @@ struct LookedUp {
   }
 };
 
-// A thread has kEach packs, far apart, whose loads do not wait for each other.
+// A thread processes kEach packs, far apart, whose loads do not wait for each other.
 constexpr int kEach = 2;
 
 template <class N, int kPack>
@@ -111,10 +111,10 @@ struct Gradient {
   float *dtable, *partials;  // (V, C), (chunks, C)
   int64_t dy_stride, rows, cols;
   float scale;
-  bool add;  // to what the entries hold
+  bool add;  // adds to the entries
 };
 
-// One chunk of sorted rows and blockDim * kPack of the columns.
+// Processes one chunk of sorted rows and blockDim * kPack of the columns.
 template <class N, int kPack>
 __global__ void __launch_bounds__(kThreads) sum_chunks_kernel(const Gradient<N> args) {
   constexpr int kBatch = 4;
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kThreads) sum_chunks_kernel(const Gradient<N> 
   __syncthreads();
   const int64_t col = (int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * kPack;
   if (col >= args.cols) return;
-  // The first rows may continue an entry of the chunk before, whose block writes to the table.
+  // The first rows may continue an entry of the previous chunk, whose block writes it to the table.
   const int continued = begin > 0 && args.entries[begin - 1] == entries[0] ? entries[0] : -1;
   Floats sum;
   for (int i = 0; i < kPack; ++i) sum.values[i] = 0;
@@ -164,8 +164,8 @@ __global__ void __launch_bounds__(kThreads) sum_chunks_kernel(const Gradient<N> 
 
 constexpr int kJoinCols = 64, kJoinGroups = 8;
 
-// An entry that begins in the chunk before this one and continues here: adds the partial sums of this and the following
-// chunks that it reaches. Groups of threads take every eighth partial, then are added in order.
+// For an entry that begins in the previous chunk and continues in this one: adds the partial sums of this chunk and the
+// following ones that it reaches. Groups of threads take every eighth partial sum and are then added in order.
 template <class N>
 __global__ void __launch_bounds__(kJoinCols* kJoinGroups) join_chunks_kernel(const Gradient<N> args) {
   __shared__ float shared[kJoinGroups][kJoinCols];
@@ -194,7 +194,8 @@ __global__ void __launch_bounds__(kThreads) scale_kernel(float* values, int64_t 
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < size; i += stride) values[i] *= factor;
 }
 
-// What becomes of the old gradient. With beta 1 unused entries are not touched at all: a tied head wrote them already.
+// Applies beta to the old gradient. With beta 1, unused entries are not touched at all: a tied head has written them
+// already.
 void apply_beta(ExecContext& ctx, const TensorView& dtable, float beta) {
   const cudaStream_t stream = cuda::stream_of(ctx);
   if (beta == 0) {
@@ -220,7 +221,7 @@ void sum_sorted(ExecContext& ctx, const Gradient<N>& gradient) {
   cuda::launch({dim3(chunks - 1, tiles), dim3(kJoinCols, kJoinGroups), stream}, join_chunks_kernel<N>, gradient);
 }
 
-// Whether packs of 16 bytes of dy, and of the table's gradient, can be moved at once.
+// Whether packs of 16 bytes of dy and of the table's gradient are aligned.
 template <class T>
 bool is_aligned(const EmbeddingGradArgs& args) {
   return cuda::rows_are_aligned<T>(args.dy) && reinterpret_cast<uintptr_t>(args.dtable.data) % 16 == 0;
@@ -228,7 +229,7 @@ bool is_aligned(const EmbeddingGradArgs& args) {
 
 bool is_few(const EmbeddingGradArgs& args) { return args.dy.rows() > 0 && has_few_entries(args.dtable); }
 
-// Those of the tables that have few entries, all at once.
+// Sums all tables that have few entries, in one launch.
 template <class T>
 void sum_few_entries(ExecContext& ctx, std::span<const EmbeddingGradArgs> tables,
                      std::span<const EmbeddingGradScratch> scratch) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of tables with so few entries that one digit tells them apart: characters, bytes, positions, types.
-// A sort of all rows and sums in its order would be four kernels that wait for each other. Here each block sorts a tile
-// of rows for itself, in shared memory, and sums its few columns of them entry by entry; a second kernel adds the
-// tiles. Tables that share dy share the kernels, which are short of work for all multiprocessors. Bytes: dy once (other
-// tables find it in the L2 cache), a table of partial sums a tile twice.
+// The gradient of tables with so few entries that one digit distinguishes them: characters, bytes, positions, types.
+// Sorting all rows and summing them in that order would take four dependent kernels. Here each block sorts a tile of
+// rows in shared memory and sums its few columns entry by entry; a second kernel adds the tiles. Tables with the same
+// dy share the kernels, since one table has too little work for all multiprocessors. Memory traffic: dy once (other
+// tables find it in the L2 cache), and a table of partial sums per tile twice.
 #pragma once
 
 #include <algorithm>
@@ -33,10 +33,10 @@ template <class N>
 struct FewRows {
   const N* dy;
   int64_t dy_stride, rows, cols;
-  int slices;  // of the columns
+  int slices;  // parts that the columns are divided into
 };
 
-// Which lanes have the same digit; `valid` are those that have one at all.
+// Finds the lanes with the same digit; `valid` marks the lanes that have one.
 __device__ inline unsigned lanes_with(int digit, unsigned valid) {
   unsigned same = valid;
 #pragma unroll
@@ -48,11 +48,11 @@ __device__ inline unsigned lanes_with(int digit, unsigned valid) {
   return same;
 }
 
-// `sorted` gets the tile's rows by entry, equal ones in row order, and `starts` where each entry's begin.
-// kRun: neighbours in `sorted` that one thread reads; a gap after each spreads them over the banks.
+// `sorted` receives the tile's rows by entry, in row order for equal entries, and `starts` the start of each entry.
+// kRun: number of neighbours in `sorted` that one thread reads; a gap after each run spreads them over the banks.
 template <int kRun>
 struct TileSort {
-  int next[kFewWarps][kDigits];  // first how many of a digit a warp has, then where they go
+  int next[kFewWarps][kDigits];  // first the count of each digit per warp, then the destinations
   int sums[kFewWarps];
   int starts[kDigits + 1];
   int sorted[kEmbeddingTile + kEmbeddingTile / kRun];
@@ -116,9 +116,9 @@ struct TileSort {
   }
 };
 
-// One table (blockIdx.y), tile of rows and kGroup * kPack of the columns. A group of kGroup threads takes kRun
-// neighbours of the sorted rows. Where its first ones continue an entry of the group before, their sum is carried to
-// the group that has the entry's first.
+// Processes one table (blockIdx.y), one tile of rows and kGroup * kPack of the columns. A group of kGroup threads takes
+// kRun neighbours of the sorted rows. If its first rows continue an entry of an earlier group, their sum is passed to
+// the group that has the start of the entry.
 template <class N, int kPack, int kGroup>
 __global__ void __launch_bounds__(kFewThreads, 2)
     sum_tile_kernel(const __grid_constant__ FewTables few, const FewRows<N> args) {
@@ -188,8 +188,8 @@ __global__ void __launch_bounds__(kFewThreads, 2)
 
 constexpr int kTilesThreads = 128;
 
-// dtable = scale * (the tiles' sums, in order) + beta * dtable, of one table (blockIdx.y).
-// A bound of blocks, as without one the compiler spares registers and loads three tiles at a time.
+// dtable = scale * (the tiles' sums, in order) + beta * dtable, for one table (blockIdx.y). The launch bounds are
+// needed because otherwise the compiler saves registers and loads only three tiles at a time.
 template <int kPack>
 __global__ void __launch_bounds__(kTilesThreads, 8)
     add_tiles_kernel(const __grid_constant__ FewTables few, int64_t tiles, int64_t cols) {
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(kTilesThreads, 8)
   sum.store(table.dtable + i);
 }
 
-// kPack columns a thread. Four threads read 64 bytes of a row, or 32 of them single elements.
+// Each thread processes kPack columns. Four threads read 64 bytes of a row, or 32 threads read single elements.
 template <class N, int kPack>
 void sum_few(cudaStream_t stream, const FewTables& few, FewRows<N> args) {
   constexpr int kGroup = kPack == 1 ? cuda::kWarpSize : 4, kCols = kGroup * kPack, kJoin = kPack == 1 ? 1 : 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows sorted by the entry they use, equal ones in row order: a radix sort of 8 bits a pass and two kernels a pass. Few
+// Sorts rows by the entry they use, stably: a radix sort with 8 bits per pass and two kernels per pass. There are few
 // rows and few passes (two for 65536 entries), so what counts is the number of launches.
 #pragma once
 
@@ -19,7 +19,7 @@ static_assert(kDigits == kSortThreads && kPerWarp % cuda::kWarpSize == 0);
 
 __device__ inline int digit_of(int entry, int shift) { return (entry >> shift) & (kDigits - 1); }
 
-// counts (tiles, kDigits): how often each digit occurs in a tile.
+// counts (tiles, kDigits): the number of times each digit occurs in a tile.
 __global__ void __launch_bounds__(kSortThreads)
     count_digits_kernel(const int32_t* __restrict__ entries, int64_t size, int shift, int32_t* __restrict__ counts) {
   __shared__ int histogram[kDigits];
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kSortThreads)
   counts[int64_t{blockIdx.x} * kDigits + threadIdx.x] = histogram[threadIdx.x];
 }
 
-// The sum of the values of all threads before this one.
+// The sum of the values of all earlier threads.
 __device__ inline int sum_before(int value, int* shared) {
   const int lane = threadIdx.x % cuda::kWarpSize, warp = threadIdx.x / cuda::kWarpSize;
   int sum = value;
@@ -57,9 +57,9 @@ struct SortPass {
   int shift;
 };
 
-// Each warp takes its rows of the tile in order, 32 at a time; equal digits among the 32 rank by lane.
+// Each warp takes its rows of the tile in order, 32 at a time. Equal digits among the 32 are ranked by lane.
 __global__ void __launch_bounds__(kSortThreads) scatter_digits_kernel(const SortPass pass) {
-  __shared__ int next[kSortWarps][kDigits];  // first how many, then where a warp's next row of a digit goes
+  __shared__ int next[kSortWarps][kDigits];  // first the counts, then the destination of a warp's next row with a digit
   __shared__ int shared[kSortWarps];
   const int lane = threadIdx.x % cuda::kWarpSize, warp = threadIdx.x / cuda::kWarpSize, digit = threadIdx.x;
   const int64_t begin = int64_t{blockIdx.x} * kEmbeddingTile + warp * kPerWarp;
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kSortThreads) scatter_digits_kernel(const Sort
   for (int i = lane; i < kPerWarp; i += cuda::kWarpSize) {
     if (begin + i < pass.size) atomicAdd(&next[warp][digit_of(pass.entries_in[begin + i], pass.shift)], 1);
   }
-  // Thread d: rows of digit d in all tiles, and in those before this one.
+  // Thread d: the number of rows with digit d in all tiles, and in earlier tiles.
   int total = 0, before = 0;
 #pragma unroll 8
   for (unsigned tile = 0; tile < gridDim.x; ++tile) {

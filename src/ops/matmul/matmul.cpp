@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix product: validation, cost and dispatch. It is not a template over dtypes: a GEMM library takes them as values.
+// GEMM: validation, cost and dispatch. It is not a template over dtypes, because GEMM libraries take them as values.
 #include "ops/matmul/matmul.h"
 
 #include "cpu/gemm.h"
@@ -35,13 +35,13 @@ TensorView as_fp32(ExecContext& ctx, const TensorView& from) {
   return to;
 }
 
-// One call of the device's library.
+// One call of the device's GEMM library.
 void run_library(ExecContext& ctx, const MatmulArgs& args, const OpCost& cost) {
   run_op(ctx, product_name(ctx, "matmul", args), args.a.dtype, FloatTypes{}, cost,
          [&]<Device D, class T>() { matmul<D>(ctx, args); });
 }
 
-// Narrow types where the device cannot multiply them: multiply fp32 copies and round once, as matrix units do.
+// For narrow types that the device cannot multiply: multiplies fp32 copies and rounds once, like matrix units do.
 void matmul_through_fp32(ExecContext& ctx, const MatmulArgs& args, const OpCost& cost) {
   const ArenaScope scope(ctx.scratch);
   MatmulArgs wide = args;
@@ -55,7 +55,7 @@ void matmul_through_fp32(ExecContext& ctx, const MatmulArgs& args, const OpCost&
   convert(ctx, {.from = wide.c, .to = args.c, .beta = args.beta});
 }
 
-// A library adds a bias of c's dtype.
+// The library adds a bias in c's dtype.
 void matmul_on_gpu(ExecContext& ctx, const MatmulArgs& args, const OpCost& cost) {
   const ArenaScope scope(ctx.scratch);
   MatmulArgs call = args;
@@ -63,7 +63,7 @@ void matmul_on_gpu(ExecContext& ctx, const MatmulArgs& args, const OpCost& cost)
   run_library(ctx, call, cost);
 }
 
-// CPUs multiply fp32 only; GPUs before Ampere have no bf16.
+// CPUs multiply only fp32; GPUs before Ampere do not support bf16.
 bool lacks(const DeviceSpec& device, DType dtype) {
   if (device.kind == DeviceKind::cpu) return dtype != DType::fp32;
   return dtype == DType::bf16 && device.compute_capability < 80;

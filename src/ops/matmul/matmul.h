@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix product: c = alpha · op(a) · op(b) + beta · c (+ bias to every row). a and b share a dtype; c has it too,
-// or is fp32 (weight gradients). Accumulation is fp32.
+// GEMM: c = alpha · op(a) · op(b) + beta · c (+ bias in every row). a and b have the same dtype; c has it too, or is
+// fp32 (for weight gradients). Accumulates in fp32.
 #pragma once
 
 #include "core/batch_steps.h"
@@ -21,11 +21,11 @@ struct MatmulArgs {
 };
 void matmul(ExecContext& ctx, const MatmulArgs& args);
 
-// How profiles call a product: `op`, or "matmul 4096x768x16384 tn" where shapes are told apart: m, n, k, and which
+// The name of a GEMM in profiles: `op`, or "matmul 4096x768x16384 tn" if shapes are distinguished: m, n, k, and which
 // operands are transposed.
 std::string product_name(const ExecContext& ctx, std::string_view op, const MatmulArgs& args);
 
-// What one device's library does. cpu: fp32 throughout. cuda: the bias has c's dtype.
+// The implementation with one device's library. CPU: fp32 throughout. CUDA: the bias has c's dtype.
 template <Device D>
 void matmul(ExecContext& ctx, const MatmulArgs& args);
 template <>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with an activation: validation, the choice between one kernel and two, cost and dispatch.
+// GEMMs with an activation: validation, the choice between one kernel and two, cost and dispatch.
 #include "ops/matmul/matmul_activation.h"
 
 #include "ops/bias_grad.h"
@@ -10,7 +10,7 @@
 namespace gradmill {
 namespace {
 
-// On paper it is two ops, whose scratch is no smaller.
+// A dry run uses two ops, which need at least as much scratch.
 bool may_fuse(const ExecContext& ctx) {
   return kHasCuda && !ctx.dry && ctx.device.kind == DeviceKind::cuda && ctx.kernels.fused_activations;
 }
@@ -20,7 +20,7 @@ bool may_ask_library(const ExecContext& ctx, Activation kind, const TensorView& 
   return kind == Activation::gelu_tanh && may_fuse(ctx) && !ctx.kernels.deterministic && can_multiply;
 }
 
-// Asks ask<T>() for the GPU's element types.
+// Calls ask<T>() with the element type, for types that GPUs multiply.
 template <class Ask>
 bool ask_gpu(DType dtype, Ask&& ask) {
   if constexpr (kHasCuda)
@@ -28,28 +28,28 @@ bool ask_gpu(DType dtype, Ask&& ask) {
   return false;
 }
 
-// `others`: what is read or written beside the product, or undefined.
+// `others`: tensors that are read or written in addition to the GEMM's; they may be undefined.
 template <class... Views>
 OpCost cost_of(const MatmulArgs& product, const Views&... others) {
   const int64_t columns = product.b.numel() / product.a.cols();
-  const size_t beside = ((others.defined() ? others.bytes() : 0) + ... + 0);
+  const size_t other_bytes = ((others.defined() ? others.bytes() : 0) + ... + 0);
   return {.flops = 2 * double(product.a.numel()) * double(columns),
-          .bytes = double(product.a.bytes() + product.b.bytes() + product.c.bytes() + beside),
+          .bytes = double(product.a.bytes() + product.b.bytes() + product.c.bytes() + other_bytes),
           .matrix = true};
 }
 
-enum class Way : uint8_t { apart, library, narrow_hopper, wide_hopper };
+enum class Kernel : uint8_t { separate, library, narrow_hopper, wide_hopper };
 
-Way way_of(ExecContext& ctx, const MatmulActivationArgs& args) {
+Kernel choose_kernel(ExecContext& ctx, const MatmulActivationArgs& args) {
   if constexpr (kHasCuda) {
-    if (may_fuse(ctx) && hopper_supports(ctx, args)) return Way::narrow_hopper;
-    if (may_fuse(ctx) && wide_hopper_supports(ctx, args)) return Way::wide_hopper;
+    if (may_fuse(ctx) && hopper_supports(ctx, args)) return Kernel::narrow_hopper;
+    if (may_fuse(ctx) && wide_hopper_supports(ctx, args)) return Kernel::wide_hopper;
     const bool fused = !args.exact && may_ask_library(ctx, args.kind, args.x) && ask_gpu(args.x.dtype, [&]<class T>() {
       return prefers_matmul_gelu<Device::cuda, T>(ctx, args);
     });
-    if (fused) return Way::library;
+    if (fused) return Kernel::library;
   }
-  return Way::apart;
+  return Kernel::separate;
 }
 
 bool prefers_library(ExecContext& ctx, const MatmulActivationGradArgs& args) {
@@ -63,13 +63,14 @@ bool prefers_library(ExecContext& ctx, const MatmulActivationGradArgs& args) {
                  [&]<class T>() { return prefers_matmul_gelu_backward<Device::cuda, T>(ctx, args, partials); });
 }
 
-Way way_of(ExecContext& ctx, const MatmulActivationGradArgs& args) {
+Kernel choose_kernel(ExecContext& ctx, const MatmulActivationGradArgs& args) {
   if constexpr (kHasCuda) {
-    if (may_fuse(ctx) && hopper_supports(ctx, args)) return Way::narrow_hopper;
-    if (may_fuse(ctx) && wide_hopper_supports(ctx, args)) return Way::wide_hopper;
-    if (!args.y.defined() && may_ask_library(ctx, args.kind, args.x) && prefers_library(ctx, args)) return Way::library;
+    if (may_fuse(ctx) && hopper_supports(ctx, args)) return Kernel::narrow_hopper;
+    if (may_fuse(ctx) && wide_hopper_supports(ctx, args)) return Kernel::wide_hopper;
+    if (!args.y.defined() && may_ask_library(ctx, args.kind, args.x) && prefers_library(ctx, args))
+      return Kernel::library;
   }
-  return Way::apart;
+  return Kernel::separate;
 }
 
 }  // namespace
@@ -85,17 +86,17 @@ void matmul_activation(ExecContext& ctx, const MatmulActivationArgs& args) {
   assert(args.x.rows() == args.y.rows() && args.x.cols() == (is_gated(args.kind) ? 2 : 1) * args.y.cols());
   assert(args.x.dtype == args.y.dtype && args.a.dtype == args.x.dtype);
   const MatmulArgs product{.a = args.a, .b = args.b, .c = args.x, .transpose_b = true, .bias = args.bias};
-  const Way way = way_of(ctx, args);
-  if (way == Way::apart) {
+  const Kernel kernel = choose_kernel(ctx, args);
+  if (kernel == Kernel::separate) {
     matmul(ctx, product);
     return activation_forward(ctx, {.kind = args.kind, .x = args.x, .y = Operand(args.y)});
   }
   run_op(ctx, product_name(ctx, "matmul_activation", product), args.x.dtype, FloatTypes{}, cost_of(product, args.y),
          [&]<Device D, class T>() {
            if constexpr (D == Device::cuda) {
-             if (way == Way::library) return matmul_gelu<D>(ctx, args);
+             if (kernel == Kernel::library) return matmul_gelu<D>(ctx, args);
              if constexpr (!std::is_same_v<T, float>) {
-               if (way == Way::narrow_hopper) return hopper_matmul_gelu<T>(ctx, args);
+               if (kernel == Kernel::narrow_hopper) return hopper_matmul_gelu<T>(ctx, args);
                wide_hopper_matmul_activation<T>(ctx, args);
              }
            }
@@ -104,7 +105,7 @@ void matmul_activation(ExecContext& ctx, const MatmulActivationArgs& args) {
 
 namespace {
 
-void backward_apart(ExecContext& ctx, const MatmulActivationGradArgs& args) {
+void backward_separate(ExecContext& ctx, const MatmulActivationGradArgs& args) {
   const ArenaScope scope(ctx.scratch);
   TensorView dy = args.dx;
   if (is_gated(args.kind)) dy = ctx.alloc_scratch({args.dx.rows(), args.b.cols()}, args.dx.dtype, "d hidden");
@@ -123,20 +124,20 @@ void backward_apart(ExecContext& ctx, const MatmulActivationGradArgs& args) {
 void matmul_activation_backward(ExecContext& ctx, const MatmulActivationGradArgs& args) {
   assert(args.x.shape == args.dx.shape && args.x.dtype == args.dx.dtype && args.a.dtype == args.x.dtype);
   assert(args.x.cols() == (is_gated(args.kind) ? 2 : 1) * args.b.cols());
-  const Way way = way_of(ctx, args);
-  if (way == Way::apart) return backward_apart(ctx, args);
+  const Kernel kernel = choose_kernel(ctx, args);
+  if (kernel == Kernel::separate) return backward_separate(ctx, args);
   const MatmulArgs product{.a = args.a, .b = args.b, .c = args.dx};
   run_op(ctx, product_name(ctx, "matmul_activation_backward", product), args.x.dtype, FloatTypes{},
          cost_of(product, args.x, args.y), [&]<Device D, class T>() {
            if constexpr (D == Device::cuda) {
-             if (way == Way::library) return matmul_gelu_backward<D>(ctx, args);
+             if (kernel == Kernel::library) return matmul_gelu_backward<D>(ctx, args);
              if constexpr (!std::is_same_v<T, float>) {
-               if (way == Way::narrow_hopper) return hopper_matmul_gelu_backward<T>(ctx, args);
+               if (kernel == Kernel::narrow_hopper) return hopper_matmul_gelu_backward<T>(ctx, args);
                wide_hopper_matmul_activation_backward<T>(ctx, args);
              }
            }
          });
-  // The library would give the sums as well, but rounded to 16 bits, and add nothing to them.
+  // The library could also compute the sums, but it rounds them to 16 bits and cannot add to existing ones.
   if (args.dbias.defined()) bias_grad(ctx, {.dy = args.dx, .dbias = args.dbias, .beta = args.bias_beta});
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product and the activation around it: the middle of an MLP in either direction. On Hopper kernels of our own do
-// both. Elsewhere a GPU's library may, for the tanh GELU: it takes that of the product before it is rounded, so x alone
-// does not give y again bit for bit. And else, or where that would not be faster, the ops matmul and activation do it.
+// A GEMM and the activation next to it: the middle of an MLP in either direction. On Hopper, our own kernels fuse the
+// two. On other GPUs the library may fuse them for the tanh GELU; it applies the GELU before rounding, so y cannot be
+// recomputed from x bit for bit. Otherwise, or if fusing is not faster, the ops matmul and activation are used.
 #pragma once
 
 #include "core/exec_context.h"
@@ -13,11 +13,11 @@ namespace gradmill {
 struct MatmulActivationArgs {
   Activation kind = Activation::gelu_tanh;
   TensorView a;        // (N, K)
-  TensorView b;        // (F, K); of gated kinds (2F, K), gate and up
+  TensorView b;        // (F, K); for gated kinds (2F, K), gate and up
   TensorView bias;     // (F or 2F), or undefined
   TensorView x;        // (N, F or 2F) out: a · bᵀ + bias
   TensorView y;        // (N, F) out: the activation of x
-  bool exact = false;  // y is that of x as stored: the backward will make it again
+  bool exact = false;  // y must be the activation of the rounded x, because the backward will recompute it
 };
 void matmul_activation(ExecContext& ctx, const MatmulActivationArgs& args);
 
@@ -25,7 +25,7 @@ struct MatmulActivationGradArgs {
   Activation kind = Activation::gelu_tanh;
   TensorView a;         // (N, K)
   TensorView b;         // (K, F)
-  TensorView x;         // (N, F or 2F) as the forward wrote it
+  TensorView x;         // (N, F or 2F) as written by the forward
   TensorView dx;        // like x, out: its gradient if that of y is a · b; of gated kinds, or if
                         // matmul_activation_backward_can_overwrite, it may be x
   TensorView y;         // (N, F) out: the activation of x again, or undefined
@@ -33,16 +33,16 @@ struct MatmulActivationGradArgs {
   float bias_beta = 0;  // dbias = new + beta * old
 };
 void matmul_activation_backward(ExecContext& ctx, const MatmulActivationGradArgs& args);
-// Not on paper: a plan has room for dx beside x.
+// Always false in a dry run: the plan has space for both dx and x.
 bool matmul_activation_backward_can_overwrite(ExecContext& ctx, const MatmulActivationGradArgs& args);
 
-// CUDA only, for the tanh GELU by the library: whether one product, and then the sums, is the faster way. `partials`
-// (chunks, F) as bias_grad wants them, or undefined without dbias.
+// CUDA only, for the tanh GELU by the library: whether one fused GEMM followed by the sums is faster. `partials`
+// (chunks, F) is scratch for bias_grad; undefined without dbias.
 template <Device D, class T>
 bool prefers_matmul_gelu(ExecContext& ctx, const MatmulActivationArgs& args);
 template <Device D, class T>
 bool prefers_matmul_gelu_backward(ExecContext& ctx, const MatmulActivationGradArgs& args, const TensorView& partials);
-// In one product, all but dbias.
+// Computes everything except dbias in one GEMM.
 template <Device D>
 void matmul_gelu(ExecContext& ctx, const MatmulActivationArgs& args);
 template <Device D>

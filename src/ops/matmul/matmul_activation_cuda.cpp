@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trials call the kernels themselves, not their ops, so that no ledger counts them.
+// The trials call the kernels directly, not the ops, so that no ledger counts them.
 #include "ops/matmul/matmul_activation.h"
 
 #include "cuda/engine.h"
@@ -40,7 +40,7 @@ bool prefers_matmul_gelu(ExecContext& ctx, const MatmulActivationArgs& args) {
   });
 }
 
-// The trials put the bias's gradient, if one is wanted, over its own partial sums: scratch that only they read.
+// The trials write the bias's gradient, if requested, over its own partial sums, because only they read this scratch.
 template <Device D, class T>
 bool prefers_matmul_gelu_backward(ExecContext& ctx, const MatmulActivationGradArgs& args, const TensorView& partials) {
   TensorView dbias;

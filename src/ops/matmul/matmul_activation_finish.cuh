@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of products on their desks (see matmul_activation_hopper.cuh). Three warps finish them, four rows at a
-// time, while the next tile is multiplied: some 18 instructions an element, of which two are exponential or reciprocal,
-// so that to finish a tile of the backward takes about as long as to multiply a depth of 1,300. Where it is multiplied
-// sooner, warps that multiply finish a quarter; of gated kinds they do not, as nothing was gained.
+// Applies the activation to the products in the tile buffers (see matmul_activation_hopper.cuh). Three warps finish
+// them, four rows at a time, while the next tile is multiplied. This takes about 18 instructions per element, two of
+// which are exponential or reciprocal, so that finishing a tile of the backward takes about as long as multiplying a
+// depth of 1,300. For smaller depths, the multiplying warps finish a quarter of the rows themselves; for gated kinds
+// they do not, because it gained nothing.
 #pragma once
 
 #include "cuda/packed.cuh"
@@ -13,26 +14,26 @@ namespace gradmill::hopper_activation {
 
 using cuda::Packed;
 
-inline constexpr int kChunk = Packed<__half>::kSize;  // columns of a lane
+inline constexpr int kChunk = Packed<__half>::kSize;  // columns per lane
 
-// Of gated kinds gate and up lie side by side in x and dx, `size` columns each.
+// For gated kinds, gate and up are side by side in x and dx, with `size` columns each.
 template <class N>
 struct Work {
   const N* bias;  // (columns of x), or null
-  const N* x;     // of a backward that is shared
+  const N* x;     // for a shared backward
   N *dx, *y;      // y may be null in the backward
   int64_t x_stride, dx_stride, y_stride;
   int rows, depth, size;
-  bool shared;  // warps that multiply finish a part, where they can (Pass::kShares)
+  bool shared;  // the multiplying warps finish a part themselves, if they can (Pass::kShares)
 };
 
-// What a lane has of a batch of x.
+// A lane's part of a batch of rows of x.
 template <class N>
 struct BatchOfX {
   Packed<N> gate[kBatchRows], up[kBatchRows];
 };
 
-// Of gated kinds a tile has half of its columns from the gate.
+// For gated kinds, half of a tile's columns belong to the gate.
 template <class Pass, class N>
 __device__ void add_bias(const Work<N>& work, const Tile& tile, Accumulator& c) {
   const N* from = work.bias + tile.column * Pass::kColumns + threadIdx.x % 4 * 2;
@@ -45,21 +46,21 @@ __device__ void add_bias(const Work<N>& work, const Tile& tile, Accumulator& c) 
   }
 }
 
-// Chunk `chunk` (eight columns) of a row of a desk.
+// Loads chunk `chunk` (eight columns) of a row in a tile buffer.
 template <class N>
-__device__ Packed<N> load_chunk(uint32_t desk, uint32_t row, uint32_t chunk) {
-  const uint32_t at = desk + chunk / 8 * kPanelBytes + row * cuda::kTileRowBytes;
+__device__ Packed<N> load_chunk(uint32_t buffer, uint32_t row, uint32_t chunk) {
+  const uint32_t at = buffer + chunk / 8 * kPanelBytes + row * cuda::kTileRowBytes;
   const uint4 bits = cuda::load_shared_16(at + (chunk % 8 ^ row % 8) * 16);
   return {{bits.x, bits.y, bits.z, bits.w}};
 }
 
-// A finisher's way through the tiles of its cluster: batches of rows, of one desk and then of the other. The finishers
-// take batches in turn.
+// Iterates over the tiles of the cluster for one finishing warp: batches of rows, first of one tile buffer and then of
+// the other. The finishing warps take batches in turn.
 class Cursor {
  public:
   static constexpr int kBatches = kGroupRows / kBatchRows, kBatchesOfWarp = kWarpRows / kBatchRows;
 
-  // `shared`: of the rows of each warp that multiplies, it finishes the first batch itself.
+  // If `shared`, each multiplying warp finishes the first batch of its rows itself.
   __device__ Cursor(const Tiles& tiles, int rank, int finisher, bool shared)
       : tiles_(tiles), rank_(rank), finisher_(finisher), shared_(shared), index_(Tiles::first()), batch_(first()) {
     if (!done()) tile_ = tiles_[index_];
@@ -70,23 +71,25 @@ class Cursor {
     group_ ^= 1;
     batch_ = first();
     if (group_ != 0) return;
-    index_ = Tiles::behind(index_);
+    index_ = Tiles::next_index(index_);
     parity_ ^= 1;
     if (!done()) tile_ = tiles_[index_];
   }
   __device__ bool done() const { return index_ >= tiles_.count(); }
-  __device__ bool begins_desk() const { return batch_ < kFinishers; }
-  __device__ bool ends_desk() const { return batch_ + kFinishers >= batches(); }
+  __device__ bool is_first_batch() const { return batch_ < kFinishers; }
+  __device__ bool is_last_batch() const { return batch_ + kFinishers >= batches(); }
   __device__ int group() const { return group_; }
   __device__ uint32_t parity() const { return parity_; }
-  // The batch's first row on the desk; the desk's first row and the tile's first column in the product.
-  __device__ int desk_row() const { return (batch_ + (shared_ ? batch_ / (kBatchesOfWarp - 1) + 1 : 0)) * kBatchRows; }
+  // The batch's first row in the tile buffer; the buffer's first row and the tile's first column in the result.
+  __device__ int buffer_row() const {
+    return (batch_ + (shared_ ? batch_ / (kBatchesOfWarp - 1) + 1 : 0)) * kBatchRows;
+  }
   __device__ int row() const { return tile_.row * kClusterRows + rank_ * kTileRows + group_ * kGroupRows; }
   __device__ int column(int tile_columns) const { return tile_.column * tile_columns; }
 
  private:
   static_assert(kGroups == 2);
-  // So that none always has more.
+  // Alternates, so that no warp always has more batches.
   __device__ int first() const { return (finisher_ + group_) % kFinishers; }
   __device__ int batches() const { return shared_ ? kBatches - kGroupRows / kWarpRows : kBatches; }
 
@@ -103,32 +106,32 @@ class Forward {
  public:
   static constexpr bool kRows = false, kGated = kIsGated, kShares = false;
   static constexpr int kBlock = kForwardBlock, kStages = kForwardStages, kSlots = 0;
-  static constexpr int kChunks = (kGated ? kTileColumns / 2 : kTileColumns) / kChunk;  // of a row of y
+  static constexpr int kChunks = (kGated ? kTileColumns / 2 : kTileColumns) / kChunk;  // per row of y
   static constexpr int kColumns = kChunks * kChunk;
 
   __device__ Forward(const Layout<Forward>&, const Work<N>& work, const Maps& maps, const Cursor&, int)
       : work_(work), maps_(maps) {}
 
-  // x leaves as it lies on the desk. The next product reads y; x waits for the backward.
-  __device__ void begin_desk(const Cursor& at, uint32_t desk) const {
+  // Stores x directly from the tile buffer. The next GEMM reads y, while x waits for the backward.
+  __device__ void begin_buffer(const Cursor& at, uint32_t buffer) const {
 #pragma unroll
     for (int panel = 0; panel < kPanels; ++panel) {
       const int column = panel * 64, half = kGated && column >= kColumns ? work_.size - kColumns : 0;
       cuda::store_tile_streaming(maps_.x, at.column(kColumns) + column + half, at.row(),
-                                 desk + uint32_t(panel) * kPanelBytes);
+                                 buffer + uint32_t(panel) * kPanelBytes);
     }
     cuda::commit_stores();
   }
-  __device__ void end_desk() const { cuda::wait_for_store_groups<0>(); }
+  __device__ void end_buffer() const { cuda::wait_for_store_groups<0>(); }
 
-  __device__ void finish(const Cursor& at, uint32_t desk) const {
+  __device__ void finish(const Cursor& at, uint32_t buffer) const {
     constexpr int kRowsAtOnce = 32 / kChunks, kCount = kBatchRows / kRowsAtOnce;
-    const int lane = int(threadIdx.x) % 32, chunk = lane % kChunks, first = at.desk_row() + lane / kChunks;
+    const int lane = int(threadIdx.x) % 32, chunk = lane % kChunks, first = at.buffer_row() + lane / kChunks;
     Packed<N> gate[kCount], up[kCount], y[kCount];
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      gate[i] = load_chunk<N>(desk, first + i * kRowsAtOnce, chunk);
-      if constexpr (kGated) up[i] = load_chunk<N>(desk, first + i * kRowsAtOnce, chunk + kChunks);
+      gate[i] = load_chunk<N>(buffer, first + i * kRowsAtOnce, chunk);
+      if constexpr (kGated) up[i] = load_chunk<N>(buffer, first + i * kRowsAtOnce, chunk + kChunks);
     }
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
@@ -148,7 +151,7 @@ class Forward {
   const Maps& maps_;
 };
 
-// Batches of x come by the copy engine, a few ahead.
+// The copy engine loads batches of x a few batches in advance.
 template <class N, class Act, bool kIsGated, bool kAgain>
 class Gradient {
  public:
@@ -161,13 +164,13 @@ class Gradient {
       : shared_(shared), work_(work), maps_(maps), ahead_(first), finisher_(finisher) {
     for (int i = 0; i < kSlots; ++i) bring_x(i);
   }
-  __device__ void begin_desk(const Cursor&, uint32_t) const {}
-  __device__ void end_desk() const {}
+  __device__ void begin_buffer(const Cursor&, uint32_t) const {}
+  __device__ void end_buffer() const {}
 
-  __device__ void finish(const Cursor& at, uint32_t desk) {
+  __device__ void finish(const Cursor& at, uint32_t buffer) {
     const uint32_t from = shared_.slot(finisher_, place_.stage) + threadIdx.x % 32 * 16;
     Packed<N> dy[kBatchRows];
-    load_dy(desk, at.desk_row(), dy);
+    load_dy(buffer, at.buffer_row(), dy);
     cuda::barrier_wait(shared_.slot_here(finisher_, place_.stage), place_.parity);
     BatchOfX<N> x;
 #pragma unroll
@@ -175,15 +178,15 @@ class Gradient {
       x.gate[i] = load(from + i * kRowBytes);
       if constexpr (kGated) x.up[i] = load(from + (kBatchRows + i) * kRowBytes);
     }
-    finish_rows(work_, at.row() + at.desk_row(), at.column(kColumns), dy, x);
+    finish_rows(work_, at.row() + at.buffer_row(), at.column(kColumns), dy, x);
     cuda::show_to_products();  // the copy engine must not be faster than the last reads
     __syncwarp();
     bring_x(place_.stage);
     place_.advance();
   }
 
-  // The same by a warp that multiplies, for its first rows, from `row` on and `desk_row` on its desk. What it will need
-  // of x it asks for when its last products are under way.
+  // The same for a multiplying warp and its first rows, from `row` on, which start at `buffer_row` in the tile buffer.
+  // The warp requests its part of x when its last products are in flight.
   __device__ static void ask_for_x(const Work<N>& work, int row, int column, BatchOfX<N>& x) {
     static_assert(!kGated);
     const N* from = work.x + row * work.x_stride + column + threadIdx.x % 32 * kChunk;
@@ -192,11 +195,11 @@ class Gradient {
       x.gate[i] = Packed<N>::load_if(work.shared && row + i < work.rows, from);
     }
   }
-  __device__ static void finish_own(const Work<N>& work, int row, int column, uint32_t desk, int desk_row,
+  __device__ static void finish_own(const Work<N>& work, int row, int column, uint32_t buffer, int buffer_row,
                                     const BatchOfX<N>& x) {
     __syncwarp();
     Packed<N> dy[kBatchRows];
-    load_dy(desk, desk_row, dy);
+    load_dy(buffer, buffer_row, dy);
     finish_rows(work, row, column, dy, x);
     __syncwarp();
   }
@@ -204,9 +207,9 @@ class Gradient {
  private:
   static constexpr int kRowBytes = kTileColumns * 2;
 
-  __device__ static void load_dy(uint32_t desk, int desk_row, Packed<N> (&dy)[kBatchRows]) {
+  __device__ static void load_dy(uint32_t buffer, int buffer_row, Packed<N> (&dy)[kBatchRows]) {
 #pragma unroll
-    for (int i = 0; i < kBatchRows; ++i) dy[i] = load_chunk<N>(desk, desk_row + i, threadIdx.x % 32);
+    for (int i = 0; i < kBatchRows; ++i) dy[i] = load_chunk<N>(buffer, buffer_row + i, threadIdx.x % 32);
   }
   __device__ static void finish_rows(const Work<N>& work, int row, int tile_column, const Packed<N> (&dy)[kBatchRows],
                                      const BatchOfX<N>& x) {
@@ -236,7 +239,7 @@ class Gradient {
   __device__ void bring_x(int slot) {
     if (!ahead_.done() && cuda::elect_one()) {
       const uint32_t to = shared_.slot(finisher_, slot), here = shared_.slot_here(finisher_, slot);
-      const int column = ahead_.column(kColumns), row = ahead_.row() + ahead_.desk_row();
+      const int column = ahead_.column(kColumns), row = ahead_.row() + ahead_.buffer_row();
       cuda::barrier_expect(here, shared_.kSlotBytes);
       cuda::copy_tile(to, maps_.x, column, row, here);
       if constexpr (kGated) cuda::copy_tile(to + kBatchRows * kRowBytes, maps_.x, column + work_.size, row, here);
@@ -252,7 +255,7 @@ class Gradient {
   cuda::RingPlace<kSlots> place_;
 };
 
-// One of the warps that finish.
+// The main loop of a finishing warp.
 template <class N, class Pass>
 __device__ void finish_tiles(const Layout<Pass>& shared, const Work<N>& work, const Maps& maps, const Tiles& tiles,
                              int rank, int finisher) {
@@ -261,15 +264,15 @@ __device__ void finish_tiles(const Layout<Pass>& shared, const Work<N>& work, co
   Pass pass(shared, work, maps, at, finisher);
 #pragma unroll 1
   for (; !at.done(); at.advance()) {
-    const uint32_t desk = shared.desk(at.group());
-    if (at.begins_desk()) {
-      cuda::barrier_wait(shared.laid(at.group()), at.parity());
-      if (leads) pass.begin_desk(at, desk);
+    const uint32_t buffer = shared.tile_buffer(at.group());
+    if (at.is_first_batch()) {
+      cuda::barrier_wait(shared.buffer_full(at.group()), at.parity());
+      if (leads) pass.begin_buffer(at, buffer);
     }
-    pass.finish(at, desk);
-    if (at.ends_desk()) {
-      if (leads) pass.end_desk();
-      cuda::barrier_arrive(shared.cleared(at.group()));
+    pass.finish(at, buffer);
+    if (at.is_last_batch()) {
+      if (leads) pass.end_buffer();
+      cuda::barrier_arrive(shared.buffer_empty(at.group()));
     }
   }
 }

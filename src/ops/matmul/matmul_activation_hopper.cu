@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two products of an MLP around its activation, on Hopper. Two warpgroups multiply 128 rows by 256 columns, leave
-// the rounded product in shared memory and go on with the next tile; three warps apply the activation meanwhile. So a
-// product in front of an activation need not come back from memory, and one behind it (in the backward) need not go
-// there. Blocks of a cluster have the same columns, and each brings half of the right operand to both, or the L2 cache
-// would have to give 48 bytes a cycle to every multiprocessor.
+// The two GEMMs of an MLP around its activation, on Hopper. Two warpgroups multiply 128 rows by 256 columns, leave the
+// rounded result in shared memory and continue with the next tile, while three warps apply the activation. So the
+// result of a GEMM before an activation is not read back from memory, and the result of a GEMM after one (in the
+// backward) is not written at all. Blocks of a cluster have the same columns, and each loads half of the right operand
+// for both. Otherwise the L2 cache would have to deliver 48 bytes per cycle to every multiprocessor.
 #include <algorithm>
 
 #include "cuda/engine.h"
@@ -19,30 +19,30 @@ namespace {
 
 using namespace hopper_activation;
 
-// One of the warps that multiply.
+// The main loop of a multiplying warp.
 template <class N, class Pass>
 __device__ void multiply_tiles(const Layout<Pass>& shared, const Work<N>& work, const Tiles& tiles, int rank,
                                int warp) {
   const int group = warp / 4;
-  const uint32_t desk = shared.desk(group);
+  const uint32_t buffer = shared.tile_buffer(group);
   cuda::RingPlace<Pass::kStages> place;
-  uint32_t parity = 0;  // of the desk's phases
+  uint32_t parity = 0;  // of the phases of the tile buffer
   tiles.each([&](const Tile& tile, int) {
-    const int desk_row = warp % 4 * kWarpRows, column = tile.column * Pass::kColumns;
-    const int row = tile.row * kClusterRows + rank * kTileRows + group * kGroupRows + desk_row;
+    const int buffer_row = warp % 4 * kWarpRows, column = tile.column * Pass::kColumns;
+    const int row = tile.row * kClusterRows + rank * kTileRows + group * kGroupRows + buffer_row;
     Accumulator c;
     BatchOfX<N> x;
     multiply_tile<N, Pass>(shared, group, work.depth / Pass::kBlock, place, c, [&] {
       if constexpr (Pass::kShares) Pass::ask_for_x(work, row, column, x);
     });
     if (!Pass::kRows && work.bias) add_bias<Pass>(work, tile, c);
-    cuda::barrier_wait(shared.cleared(group), parity ^ 1);  // at once in the first round
-    lay<N>(desk, c);
+    cuda::barrier_wait(shared.buffer_empty(group), parity ^ 1);  // at once in the first round
+    store_rounded<N>(buffer, c);
     if (!Pass::kRows) cuda::show_to_products();  // the copy engine brings x to memory
-    cuda::barrier_arrive(shared.laid(group));
+    cuda::barrier_arrive(shared.buffer_full(group));
     parity ^= 1;
     if constexpr (Pass::kShares) {
-      if (work.shared) Pass::finish_own(work, row, column, desk, desk_row, x);
+      if (work.shared) Pass::finish_own(work, row, column, buffer, buffer_row, x);
     }
   });
 }
@@ -89,7 +89,7 @@ bool can_multiply(const ExecContext& ctx, const TensorView& a, int64_t hidden, c
 #ifndef GRADMILL_WITH_WGMMA
   return false;
 #endif
-  constexpr int64_t kFewestRows = 2048;  // less leaves multiprocessors idle
+  constexpr int64_t kFewestRows = 2048;  // with fewer, multiprocessors would be idle
   constexpr int64_t kLeastDepth = 512;   // with less, finishing takes much longer than multiplying
   const auto aligned = [](const TensorView& view) { return !view.defined() || cuda::rows_are_aligned<Bf16>(view); };
   const bool small = a.dtype == DType::bf16 || a.dtype == DType::fp16;
@@ -101,7 +101,7 @@ bool can_multiply(const ExecContext& ctx, const TensorView& a, int64_t hidden, c
 }  // namespace
 
 bool wide_hopper_supports(const ExecContext& ctx, const MatmulActivationArgs& args) {
-  constexpr int64_t kMostDepth = 4096;  // with more, what the library gains in its product is more than we save
+  constexpr int64_t kMostDepth = 4096;  // with more, the library's faster GEMM gains more than the fusion saves
   return args.a.cols() <= kMostDepth && can_multiply(ctx, args.a, args.y.cols(), args.b, args.bias, args.x, args.y);
 }
 

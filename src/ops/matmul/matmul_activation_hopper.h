@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with an activation on Hopper, for hidden layers of a multiple of 256: while a tile is multiplied, others
-// apply the activation to the tile before. As where they are two ops, y is the activation of x as it is stored, and dx
-// comes from the product's rounded elements. Deterministic.
+// GEMMs with an activation on Hopper, for hidden layers that are a multiple of 256: while one tile is multiplied, other
+// warps apply the activation to the previous one. As with two separate ops, y is the activation of the rounded x, and
+// dx is computed from the rounded product. Deterministic.
 #pragma once
 
 #include "ops/matmul/matmul_activation.h"
@@ -13,7 +13,7 @@ bool wide_hopper_supports(const ExecContext& ctx, const MatmulActivationGradArgs
 
 template <class T>
 void wide_hopper_matmul_activation(ExecContext& ctx, const MatmulActivationArgs& args);
-// All but dbias. dx may be x.
+// Computes everything except dbias. dx may be x.
 template <class T>
 void wide_hopper_matmul_activation_backward(ExecContext& ctx, const MatmulActivationGradArgs& args);
 

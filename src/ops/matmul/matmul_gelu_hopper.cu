@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two products of an MLP around its GELU, on Hopper and for a depth of at most 384. Such products are too shallow
-// for the usual tiles: bringing operands and storing results takes as long as multiplying. Here a block keeps its share
-// of the weight (192 columns of the result) in shared memory and brings 64 rows of activations at a time; a warpgroup
-// finishes its tile while another one multiplies. At 16,384 rows of 384 by 1536 the products take 20 us of the matrix
-// units, the forward's results 24 us of memory.
-// Results leave through shared memory and the copy engine, whole lines at a time, so that nothing waits for a store.
+// The two GEMMs of an MLP around its GELU, on Hopper, for a depth of at most 384. Such GEMMs are too shallow for the
+// usual tiles: loading operands and storing results takes as long as multiplying. Here a block keeps its share of the
+// weight (192 columns of the result) in shared memory and loads 64 rows of activations at a time. One warpgroup
+// finishes its tile while another one multiplies. At 16,384 rows of 384 by 1536, the products take 20 us of the matrix
+// units, and the forward's results 24 us of memory. Results are stored through shared memory and the copy engine, whole
+// lines at a time, so that no thread waits for a store.
 #include <algorithm>
 
 #include "cuda/engine.h"
@@ -40,8 +40,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   } else {
     cuda::take_registers<160>();
     const Order order(warpgroup);
-    const Desk desk(shared.strip(warp), shared.strip_here(warp));
-    Finisher finisher{work, maps, desk};
+    const StripBuffers buffers(shared.strip(warp), shared.strip_here(warp));
+    Finisher finisher{work, maps, buffers};
     int round = 0;
     for (int tile = tiles.first + warpgroup * tiles.step; tile < tiles.end; tile += kConsumers * tiles.step, ++round) {
       const Place place{tile * kTileRows + warp % 4 * kStripRows, first_column};
@@ -51,14 +51,14 @@ __global__ void __launch_bounds__(kThreads, 1)
       multiply_tile<N, Finisher::kRows>(shared, order, count, blocks, round == 0, c);
       finisher.finish(place, round, c);
     }
-    desk.wait<0>();  // shared memory must outlive the stores that read it
+    buffers.wait<0>();  // shared memory must outlive the stores that read it
   }
 #else
   __trap();
 #endif
 }
 
-// The widest share that divides the columns, and run<kShare>() with it; 0: there is none.
+// Calls run<kShare>() with the widest share that divides the columns; 0 if there is none.
 int share_of(int64_t columns) { return columns % 192 == 0 ? 192 : columns % 128 == 0 ? 128 : 0; }
 template <class Run>
 void with_share(int64_t columns, Run&& run) {
@@ -84,7 +84,7 @@ bool can_multiply(const ExecContext& ctx, const TensorView& a, int64_t columns, 
 #ifndef GRADMILL_WITH_WGMMA
   return false;
 #endif
-  constexpr int64_t kFewestRows = 2048;  // below, bringing the weight is most of the work
+  constexpr int64_t kFewestRows = 2048;  // with fewer rows, loading the weight is most of the work
   const auto aligned = [](const TensorView& view) { return !view.defined() || cuda::rows_are_aligned<Bf16>(view); };
   const bool small = a.dtype == DType::bf16 || a.dtype == DType::fp16;
   return ctx.cuda != nullptr && ctx.cuda->compute_capability() == 90 && small && a.cols() % kBlock == 0 &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What products with a GELU on Hopper are made of: the share of the weight that a block keeps, the ring of activations
-// that one thread fills and three warpgroups empty in turn, and what becomes of their tiles.
+// Building blocks of GEMMs with a GELU on Hopper: the share of the weight that a block keeps; the ring of activations,
+// which one thread fills and three warpgroups consume in turn; and the processing of their tiles.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@
 
 namespace gradmill::hopper_mlp {
 
-inline constexpr int kTileRows = 64, kBlock = 64;  // rows of a tile; columns of its operand that are brought at a time
+inline constexpr int kTileRows = 64, kBlock = 64;  // rows of a tile; depth of one stage
 inline constexpr int kMostDepth = 384, kWarpgroup = 128;
 inline constexpr int kConsumers = 3, kThreads = (kConsumers + 1) * kWarpgroup;  // one warpgroup starts copies
 inline constexpr uint32_t kStageBytes = kTileRows * cuda::kTileRowBytes;
-inline constexpr int kStripRows = kTileRows / 4;  // of a tile, a warp's
+inline constexpr int kStripRows = kTileRows / 4;  // rows of a tile per warp
 inline constexpr uint32_t kStripBytes = kStripRows * cuda::kTileRowBytes;
 using Gelu = GeluTanh<false>;
 
-// Tiles of activations, blocks of the weight, strips of the others.
+// Tiles of activations, blocks of the weight, and strips of the other tensors.
 struct Maps {
   CUtensorMap activations, weight;  // (N, K), (F, K); in the backward the weight is (K, F)
   CUtensorMap x, y, dx;             // (N, F)
@@ -32,8 +32,8 @@ struct Work {
   int rows, depth, shares;
 };
 
-// Shared memory: the ring of activations' stages, kBuffers strips for every warp that multiplies, barriers, the share
-// of the weight. The ring takes what the others leave of it.
+// Shared memory: the stages of the ring of activations, kBuffers strips per multiplying warp, barriers, and the share
+// of the weight. The ring gets the space that remains.
 template <int kShareColumns, int kBuffers>
 struct Layout {
   static constexpr int kShare = kShareColumns, kWarps = kConsumers * kWarpgroup / 32;
@@ -57,7 +57,7 @@ struct Layout {
   __device__ uint32_t weight_here(int block) const { return full(2 * kStages + block); }
   __device__ uint32_t strip_here(int warp) const { return full(2 * kStages + kMostDepth / kBlock + warp * kBuffers); }
 
-  // By one thread.
+  // Called by one thread.
   __device__ void init_barriers() const {
     for (int i = 0; i < kStages; ++i) {
       cuda::barrier_init(full(i), 1);
@@ -69,7 +69,8 @@ struct Layout {
   }
 };
 
-// The tiles of a block: every workers-th from its own number on.
+// The tiles of a block: the first has the block's own index, and each next one is as many tiles later as there are
+// workers.
 struct Tiles {
   int first, step, end;
   __device__ explicit Tiles(int rows, int shares)
@@ -78,8 +79,8 @@ struct Tiles {
 
 inline constexpr uint32_t kPanelBytes = kBlock * cuda::kTileRowBytes;
 
-// The share, 64 deep at a time. The forward's: 64 columns of its rows. With kRows, the backward's: of 64 rows 64
-// columns, then the next 64.
+// Loads the share, 64 of the depth at a time: in the forward, 64 columns of its rows. With kRows (the backward), 64
+// rows of 64 columns, then of the next 64.
 template <bool kRows, class Shared>
 __device__ inline void bring_weight(const Shared& shared, const CUtensorMap& map, int first, int blocks) {
 #pragma unroll 1
@@ -103,15 +104,15 @@ __device__ inline void bring_activations(const Shared& shared, const CUtensorMap
 #pragma unroll 1
     for (int block = 0; block < blocks; ++block, place.advance()) {
       const uint32_t full = shared.full(place.stage);
-      cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);  // at once in the first round
+      cuda::barrier_wait(shared.empty(place.stage), place.parity ^ 1);  // does not wait in the first round
       cuda::barrier_expect(full, kStageBytes);
       cuda::copy_tile(shared.stage(place.stage), map, block * kBlock, tile * kTileRows, full);
     }
   }
 }
 
-// Warpgroups multiply in the order of their tiles: one that ran ahead could not tell a stage's phase from the one after
-// the next.
+// Makes warpgroups multiply in the order of their tiles. A warpgroup that ran ahead could not distinguish a stage's
+// phase from the one two phases later.
 class Order {
  public:
   __device__ explicit Order(int warpgroup) : own_(1 + warpgroup), next_(1 + (warpgroup + 1) % kConsumers) {
@@ -124,15 +125,15 @@ class Order {
   int own_, next_;  // named barriers
 };
 
-// c = the tile whose blocks are the ring's from `count` on, times the share. `first`: this warpgroup has not seen the
-// share yet.
+// c = the tile times the share; the tile's blocks in the ring start at `count`. `first`: this warpgroup has not waited
+// for the share yet.
 template <class N, bool kRows, class Shared>
 __device__ inline void multiply_tile(const Shared& shared, const Order& order, int count, int blocks, bool first,
                                      float (&c)[Shared::kShare / 8][4]) {
   constexpr uint64_t kStepA = 32 / 16;
   constexpr uint64_t kStepB = (kRows ? 16 * cuda::kTileRowBytes : 32) / 16;
   auto place = cuda::RingPlace<Shared::kStages>::at(count);
-  int before = 0;  // the stage of the block before
+  int before = 0;  // the stage of the previous block
   const auto release = [&] {
     if (threadIdx.x % 32 == 0) cuda::barrier_arrive(shared.empty(before));
   };
@@ -162,13 +163,14 @@ __device__ inline void multiply_tile(const Shared& shared, const Order& order, i
   cuda::hold_in_place(c);
 }
 
-// --- results on their way ---
+// --- storing results ---
 
-// 16 rows and 64 columns of a warp's results: four times 16 columns, each as store_matrices and load_matrices have them
-// (eight rows and the eight below of eight columns, then of the next eight).
+// 16 rows and 64 columns of a warp's results, as four groups of 16 columns. Each group is in the layout of
+// store_matrices and load_matrices: eight columns of the upper eight rows and of the lower eight rows, then the next
+// eight columns.
 using Strip = uint32_t[4][4];
 
-// Calls of(i, n, e) for words i of a strip from `first` to `end`: word i holds c[n][e] and c[n][e + 1] of the columns
+// Calls of(i, n, e) for words i of a strip from `first` to `end`: word i holds c[n][e] and c[n][e + 1] for the columns
 // from 64 * panel on.
 template <class Of>
 __device__ inline void each_pair(int panel, int first, int end, Of&& of) {
@@ -176,17 +178,17 @@ __device__ inline void each_pair(int panel, int first, int end, Of&& of) {
   for (int i = first; i < end; ++i) of(i, panel * 8 + i / 4 * 2 + i % 4 / 2, i % 2 * 2);
 }
 
-// A warp's strips in shared memory, and the copies between them and memory. Rows beyond the last come as zeros and are
-// not stored.
-class Desk {
+// The buffers for a warp's strips in shared memory, and the copies between them and global memory. Rows after the last
+// are loaded as zeros and not stored.
+class StripBuffers {
  public:
-  __device__ Desk(uint32_t strips, uint32_t barriers) : strips_(strips), barriers_(barriers) {
+  __device__ StripBuffers(uint32_t strips, uint32_t barriers) : strips_(strips), barriers_(barriers) {
     const uint32_t lane = threadIdx.x % 32, row = lane % 16;
     lane_ = row * cuda::kTileRowBytes + (lane / 16 ^ row % 8) * 16;
   }
 
-  // Starts bringing a strip. What its buffer held must have left, or have been read: the fence is for that, without it
-  // the copy engine may be faster than the last reads.
+  // Starts loading a strip. The old contents of the buffer must have been stored or read. The fence orders these reads
+  // before the copy; without it the copy engine might overtake them.
   __device__ void bring(int buffer, const CUtensorMap& map, int column, int row) const {
     cuda::show_to_products();
     __syncwarp();
@@ -199,10 +201,10 @@ class Desk {
 #pragma unroll
     for (int i = 0; i < 4; ++i) cuda::load_matrices(strip[i], at(buffer) + (lane_ ^ uint32_t(i * 32)));
   }
-  // Starts storing a strip; before, waits for all but the last kLeft of those on their way. kStreaming: nothing reads
-  // it again soon.
+  // Starts storing a strip, after waiting for all pending stores except the last kLeft. kStreaming: the data is not
+  // read again soon.
   template <int kLeft, bool kStreaming = false>
-  __device__ void send(int buffer, const Strip& strip, const CUtensorMap& map, int column, int row) const {
+  __device__ void store(int buffer, const Strip& strip, const CUtensorMap& map, int column, int row) const {
     wait<kLeft>();
     __syncwarp();
 #pragma unroll
@@ -217,7 +219,7 @@ class Desk {
     }
     cuda::commit_stores();
   }
-  // Until all but the last kLeft strips have left.
+  // Waits for all pending stores except the last kLeft.
   template <int kLeft>
   __device__ void wait() const {
     if (cuda::elect_one()) cuda::wait_for_store_groups<kLeft>();
@@ -241,11 +243,11 @@ struct Forward {
   static constexpr int kBuffers = 1;
   const Work<N>& work;
   const Maps& maps;
-  const Desk& desk;
+  const StripBuffers& buffers;
 
   __device__ void prepare(const Place&, int) {}
-  // A strip of y is computed in halves, and what left before it has so much time to leave. The next product reads y; x
-  // waits for the backward and must not take y's place in the cache.
+  // Computes a strip of y in halves, which gives the previous store time to finish. The next GEMM reads y; x waits for
+  // the backward and should not take y's place in the cache.
   __device__ void finish(const Place& place, int, float (&c)[kShare / 8][4]) {
     if (work.bias) add_bias(place, c);
 #pragma unroll
@@ -258,9 +260,9 @@ struct Forward {
       };
       const int column = place.column + panel * kBlock;
       each_pair(panel, 0, 8, gelu);
-      desk.send<kBuffers - 1, true>(0, x, maps.x, column, place.row);
+      buffers.store<kBuffers - 1, true>(0, x, maps.x, column, place.row);
       each_pair(panel, 8, 16, gelu);
-      desk.send<kBuffers - 1>(kBuffers - 1, y, maps.y, column, place.row);
+      buffers.store<kBuffers - 1>(kBuffers - 1, y, maps.y, column, place.row);
     }
   }
   __device__ void add_bias(const Place& place, float (&c)[kShare / 8][4]) {
@@ -274,8 +276,8 @@ struct Forward {
   }
 };
 
-// Two strips of x come while the tile is multiplied, a third as soon as the first is in registers. Strip i's gradient
-// leaves from where strip i + 1 of x was.
+// Two strips of x are loaded while the tile is multiplied, and a third as soon as the first is in registers. The
+// gradient of strip i is stored from the buffer that held strip i + 1 of x.
 template <class N, int kShare, bool kAgain>
 struct Gradient {
   static constexpr bool kRows = true;
@@ -283,19 +285,19 @@ struct Gradient {
   static_assert(kPanels == 2 || kPanels == 3);
   const Work<N>& work;
   const Maps& maps;
-  const Desk& desk;
+  const StripBuffers& buffers;
 
   __device__ void prepare(const Place& place, int) {
-    desk.wait<0>();
+    buffers.wait<0>();
     for (int panel = 0; panel < kBuffers; ++panel) bring(place, panel);
   }
   __device__ void bring(const Place& place, int panel) {
-    desk.bring(panel % kBuffers, maps.x, place.column + panel * kBlock, place.row);
+    buffers.bring(panel % kBuffers, maps.x, place.column + panel * kBlock, place.row);
   }
-  // The first buffer has two strips of three in every round.
+  // The first buffer receives two of three strips in every round.
   __device__ void read(int panel, int round, Strip& x) {
     const int phase = kPanels == 3 && panel % 2 == 0 ? panel / 2 : round;
-    desk.read(panel % kBuffers, uint32_t(phase) % 2, x);
+    buffers.read(panel % kBuffers, uint32_t(phase) % 2, x);
   }
   __device__ void finish(const Place& place, int round, float (&c)[kShare / 8][4]) {
     Strip x, dx, y;
@@ -311,8 +313,8 @@ struct Gradient {
       });
       if (panel + 1 < kPanels) read(panel + 1, round, x);
       const int column = place.column + panel * kBlock, buffer = (panel + 1) % kBuffers;
-      desk.send<1>(buffer, dx, maps.dx, column, place.row);
-      if constexpr (kAgain) desk.send<0>(buffer, y, maps.y, column, place.row);
+      buffers.store<1>(buffer, dx, maps.dx, column, place.row);
+      if constexpr (kAgain) buffers.store<0>(buffer, y, maps.y, column, place.row);
     }
   }
 };

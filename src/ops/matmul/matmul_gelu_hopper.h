@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with a tanh GELU on Hopper, for models up to 384 wide: a block's share of the weight stays in shared memory.
-// Here y is the GELU of x as it is stored, so that x gives it again. Deterministic.
+// GEMMs with a tanh GELU on Hopper, for models up to 384 wide: a block's share of the weight stays in shared memory.
+// Here y is the GELU of the rounded x, so that it can be recomputed from x. Deterministic.
 #pragma once
 
 #include "ops/matmul/matmul_activation.h"
@@ -12,7 +12,7 @@ bool hopper_supports(const ExecContext& ctx, const MatmulActivationGradArgs& arg
 
 template <class T>
 void hopper_matmul_gelu(ExecContext& ctx, const MatmulActivationArgs& args);
-// All but dbias.
+// Computes everything except dbias.
 template <class T>
 void hopper_matmul_gelu_backward(ExecContext& ctx, const MatmulActivationGradArgs& args);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with a norm behind them. A block multiplies 128 rows with all of the weight, 384 columns at most: two
-// warpgroups have 64 rows each in 192 registers a thread. So it has whole rows, and the norm follows at once: the
-// product neither goes to memory nor comes back. Blocks of a cluster need the same weight and bring a part of it each,
-// or the L2 cache would have to give 43 bytes a cycle to every multiprocessor.
-// 16,384 rows of depth 1536 take 21 us of the matrix units, the norm 5 us of instructions, while nothing multiplies.
+// GEMMs followed by a norm. A block multiplies 128 rows with the whole weight, at most 384 columns: two warpgroups have
+// 64 rows each in 192 registers per thread. So the block has whole rows and can apply the norm immediately; the product
+// is neither written to memory nor read back. Blocks of a cluster need the same weight and each loads a part of it.
+// Otherwise the L2 cache would have to deliver 43 bytes per cycle to every multiprocessor. 16,384 rows of depth 1536
+// take 21 us of the matrix units and 5 us of instructions for the norm, during which nothing is multiplied.
 #include <algorithm>
 
 #include "cuda/engine.h"
@@ -32,7 +32,7 @@ struct Work {
   bool centered;
 };
 
-// Accumulators begin with the product's bias.
+// Initialises the accumulators with the bias of the GEMM.
 template <class N, int kColumns>
 __device__ void begin_with_bias(const N* bias, Accumulator<kColumns>& c) {
 #pragma unroll
@@ -45,8 +45,8 @@ __device__ void begin_with_bias(const N* bias, Accumulator<kColumns>& c) {
   }
 }
 
-// Over the columns of a row: add(pack, i, sum) is the sum with one more. Packs have sums of their own: a chain of 48
-// would take longer than all the rest.
+// Sums over the columns of a row: add(pack, i, sum) returns the sum with one more element. Each pack has its own sum,
+// because a chain of 48 additions would take longer than everything else.
 template <int kPacks, class Add>
 __device__ float row_total(Add&& add) {
   float sums[kPacks] = {}, total = 0;
@@ -74,7 +74,7 @@ __device__ RowStats stats_of(const Packed<N> (&values)[kPacks], float eps, bool 
   return {mean, rstd_of(squares, kColumns, eps)};
 }
 
-// A warp's rows of a tile, from `first` on. Eight lanes have eight columns of each panel of a row.
+// Applies the norm to a warp's rows of a tile, from `first` on. Eight lanes have eight columns of each panel of a row.
 template <bool kDrops, class N, int kColumns>
 __device__ void norm_rows(const Work<N>& work, const Panels<N, kColumns>& x, const Panels<N, kColumns>& delta, int tile,
                           int first) {
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       begin_with_bias<N, kColumns>(work.product_bias, c);
       multiply<N, kColumns>(shared, warpgroup, count, blocks, c);
       count += blocks;
-      sync_consumers();  // nobody reads the stages any more
+      sync_consumers();  // no thread reads the stages any more
       const Panels<N, kColumns> x(shared, count, 0), delta(shared, count, kColumns / 64);
       delta.store(first, c);
       cuda::barrier_wait(shared.x_here(), uint32_t(done) % 2);
@@ -167,7 +167,7 @@ bool hopper_supports(const ExecContext& ctx, const NormArgs& args) {
   return false;
 #endif
   constexpr int64_t kFewestRows = 8192;  // half of an H100's multiprocessors
-  constexpr int64_t kLeastDepth = 256;   // as many blocks as stages
+  constexpr int64_t kLeastDepth = 256;   // at least as many blocks as stages
   const MatmulArgs& product = args.product;
   const TensorView &a = product.a, &c = product.c;
   const auto fits = [](auto&... views) { return ((!views.defined() || cuda::rows_are_aligned<Bf16>(views)) && ...); };

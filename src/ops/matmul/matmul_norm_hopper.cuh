@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What products with a norm behind them are made of on Hopper: the ring of operands that one thread fills and two
-// warpgroups empty, and how their tile then lies in the same memory as whole rows.
+// Building blocks of GEMMs followed by a norm on Hopper: the ring of operands, which one thread fills and two
+// warpgroups consume, and how their tile is then stored in the same memory as whole rows.
 #pragma once
 
 #include "cuda/cluster.cuh"
@@ -13,18 +13,19 @@ namespace gradmill::hopper_norm {
 
 using cuda::Packed;
 
-inline constexpr int kTileRows = 128, kBlock = 64;  // rows of a tile; depth that is brought at a time
+inline constexpr int kTileRows = 128, kBlock = 64;  // rows of a tile; depth of one stage
 inline constexpr int kWarpgroup = 128, kConsumers = 2, kGroupRows = kTileRows / kConsumers;
 inline constexpr int kThreads = (kConsumers + 1) * kWarpgroup;  // one warpgroup starts copies
 inline constexpr int kWarps = kConsumers * kWarpgroup / 32, kWarpRows = kTileRows / kWarps;
-// Blocks that bring a part of the right operand each, to all of them. Not all of an H200's multiprocessors can be in
-// clusters of four.
+// Blocks in a cluster; each loads a part of the right operand for all. Clusters of four could not use all of an H200's
+// multiprocessors.
 inline constexpr int kCluster = 2;
-inline constexpr int kLanes = 8, kRowsAtOnce = 32 / kLanes;  // of a warp: a row, eight columns of each panel
+inline constexpr int kLanes = 8, kRowsAtOnce = 32 / kLanes;  // of a warp: lanes per row, each with eight columns of
+                                                             // each panel
 
-// Shared memory: stages of operands (128 rows of the left one, all of the right one), barriers. When all is
-// multiplied, a tile of the norm's x and the product itself take the stages' place, panels of 64 columns, in the order
-// in which stages get free.
+// Shared memory: stages of operands (128 rows of the left one, all of the right one) and barriers. After the products,
+// the memory of the stages is reused for a tile of the norm's x and for the product itself, in panels of 64 columns, in
+// the order in which stages become free.
 template <int kColumns>
 struct Layout {
   static constexpr uint32_t kPanelBytes = kTileRows * cuda::kTileRowBytes;
@@ -43,7 +44,7 @@ struct Layout {
   __device__ uint32_t empty(int count) const { return full(count % kStages) + kStages * 8; }
   __device__ uint32_t x_here() const { return base + kRingBytes + 2 * kStages * 8; }
   __device__ uint32_t tile_done() const { return x_here() + 8; }
-  // By one thread.
+  // Called by one thread.
   __device__ void init_barriers() const {
     for (int i = 0; i < kStages; ++i) {
       cuda::barrier_init(full(i), 1);
@@ -53,13 +54,13 @@ struct Layout {
     cuda::barrier_init(tile_done(), kCluster * kWarps);
     cuda::barrier_init_done();
   }
-  // `end`: blocks that the ring has seen. x has the first kPanels.
+  // `end`: the number of blocks that the ring has had. The first kPanels panels belong to x.
   __device__ uint32_t panel(int end, int i) const {
     return stage(end + i / kStagePanels) + uint32_t(i % kStagePanels) * kPanelBytes;
   }
 };
 
-// The tiles of a block, as many as its neighbour's of the cluster: the last may have no rows.
+// The tiles of a block. All blocks of a cluster have the same number, so the last tile may have no rows.
 struct Tiles {
   int first, step, end;
   __device__ explicit Tiles(int rows) : first(int(blockIdx.x)), step(int(gridDim.x)) {
@@ -72,8 +73,8 @@ struct Maps {
   CUtensorMap left, right, x;
 };
 
-// One thread. Both operands have rows of `depth`. Ends when the cluster's other blocks will not arrive at this one's
-// barriers any more: until then it must be there.
+// Run by one thread. Both operands have rows of `depth`. Returns when the other blocks of the cluster will no longer
+// arrive at this block's barriers, so that the block stays alive until then.
 template <int kColumns>
 __device__ void bring(const Layout<kColumns>& shared, const Maps& maps, const Tiles& tiles, int blocks, int rank) {
   using Shape = Layout<kColumns>;
@@ -107,7 +108,7 @@ __device__ void bring(const Layout<kColumns>& shared, const Maps& maps, const Ti
 template <int kColumns>
 using Accumulator = float[2][kColumns / 16][4];
 
-// c += rows of the left operand times the right one, `blocks` blocks from `count` on.
+// c += the rows of the left operand times the right one, for `blocks` blocks from `count` on.
 template <class N, int kColumns>
 __device__ void multiply(const Layout<kColumns>& shared, int warpgroup, int count, int blocks,
                          Accumulator<kColumns>& c) {
@@ -138,26 +139,26 @@ __device__ void multiply(const Layout<kColumns>& shared, int warpgroup, int coun
   cuda::hold_in_place(c[1]);
 }
 
-// Of the consumers of one block.
+// A barrier for the consumers of one block.
 __device__ inline void sync_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(kConsumers * kWarpgroup) : "memory"); }
 
-// Rows of a tile in the panels.
+// The rows of a tile, stored in the panels.
 template <class N, int kColumns>
 class Panels {
  public:
-  // `end` as panel() has it. `first`: of the panels.
+  // `end` as in panel(). `first`: index of the first panel.
   __device__ Panels(const Layout<kColumns>& shared, int end, int first) : shared_(shared), end_(end), first_(first) {}
-  // `row` of the tile.
+  // `row` is an index within the tile.
   __device__ Packed<N> load(int row, int pack) const {
     const uint4 bits = cuda::load_shared_16(at(row, pack, int(threadIdx.x) % kLanes));
     return {{bits.x, bits.y, bits.z, bits.w}};
   }
-  // A warp's 16 rows of accumulators, rounded.
+  // Stores a warp's 16 rows of accumulators, rounded.
   __device__ void store(int row, const Accumulator<kColumns>& c) const {
     const int lane = int(threadIdx.x) % 32, own = row + lane / 8 % 2 * 8 + lane % 8;
 #pragma unroll
     for (int pair = 0; pair < kColumns / 16; ++pair) {
-      constexpr int kTiles = kColumns / 16;  // of eight columns, in one half
+      constexpr int kTiles = kColumns / 16;  // tiles of eight columns in one half
       const auto& left = c[2 * pair / kTiles][2 * pair % kTiles];
       const auto& right = c[(2 * pair + 1) / kTiles][(2 * pair + 1) % kTiles];
       const uint32_t four[4] = {cuda::pack_pair<N>(left[0], left[1]), cuda::pack_pair<N>(left[2], left[3]),

@@ -10,7 +10,7 @@
 namespace gradmill {
 namespace {
 
-// A GPU does all of an op's work in one pass; the CPU, whose caches make passes cheap, composes it of ops.
+// A GPU performs an op in one pass. The CPU, whose caches make passes cheap, composes it of several ops.
 bool in_one_pass(const ExecContext& ctx) { return ctx.device.kind == DeviceKind::cuda; }
 
 void validate(const NormArgs& args) {
@@ -23,8 +23,8 @@ void validate(const NormArgs& args) {
   (void)args;
 }
 
-// Whether the product that makes delta can be one kernel with the norm. On paper it is two ops, whose scratch is no
-// smaller.
+// Whether the GEMM that computes delta can be fused with the norm. A dry run uses two ops, which need at least as much
+// scratch.
 bool joins_product(const ExecContext& ctx, const NormArgs& args) {
   if constexpr (kHasCuda) {
     return !ctx.dry && ctx.device.kind == DeviceKind::cuda && ctx.kernels.norms_in_products &&
@@ -35,7 +35,7 @@ bool joins_product(const ExecContext& ctx, const NormArgs& args) {
 
 void norm_forward_of_product(ExecContext& ctx, const NormArgs& args) {
   const MatmulArgs& product = args.product;
-  const double tensors = 3;  // of the norm's size, beside the product's operands
+  const double tensors = 3;  // tensors of the norm's size besides the GEMM's operands
   const OpCost cost{.flops = 2 * double(product.c.numel()) * double(product.a.cols()),
                     .bytes = double(product.a.bytes() + product.b.bytes()) + tensors * double(product.c.bytes()),
                     .matrix = true};

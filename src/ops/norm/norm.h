@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RMSNorm and LayerNorm, with the residual add fused in front.
-//   sum = x + delta;   y = (sum - mean) * rstd * (weight + weight_offset) + bias      (RMSNorm: mean 0, no bias)
+// RMSNorm and LayerNorm with a fused residual add before them.
+// sum = x + delta;   y = (sum - mean) * rstd * (weight + weight_offset) + bias      (RMSNorm: mean 0, no bias)
 #pragma once
 
 #include "core/exec_context.h"
@@ -19,20 +19,20 @@ struct NormArgs {
   TensorView delta;   // (N, C), or undefined: nothing is added
   TensorView weight;  // (C)
   TensorView bias;    // (C), or undefined
-  TensorView sum;     // (N, C) out; may be x; undefined when there is no delta
+  TensorView sum;     // (N, C) out; may be x; undefined if there is no delta
   TensorView mean;    // (N) fp32 out; undefined for RMSNorm
   TensorView rstd;    // (N) fp32 out
   Operand y;          // (N, C) out
   float eps = 1e-6f;
   float weight_offset = 0;
-  bool dropout = false;  // sum = x + dropout(delta) with the bits of the dropout op; delta may be overwritten
+  bool dropout = false;  // sum = x + dropout(delta), with the bits of the dropout op; delta may be overwritten
   uint32_t dropout_site = 0;
-  // With c: the product that makes delta, which is not made yet and need not be: its memory may stay as it is.
+  // If product.c is defined, this GEMM still has to compute delta. A fused kernel does not write delta to memory.
   MatmulArgs product;
 };
 void norm_forward(ExecContext& ctx, const NormArgs& args);
 
-// y again from x (= the saved sum), mean and rstd, with the bits of the forward: delta and sum are not looked at.
+// Recomputes y from x (the saved sum), mean and rstd, with the bits of the forward. Ignores delta and sum.
 void norm_rebuild(ExecContext& ctx, const NormArgs& args);
 
 struct NormGradArgs {
@@ -48,22 +48,22 @@ struct NormGradArgs {
   float weight_beta = 0;  // dweight = new + beta * old
   float bias_beta = 0;
   float weight_offset = 0;
-  Operand y;           // (N, C) out: the forward's output again, bit for bit, or undefined
-  TensorView bias;     // (C) as in the forward; only y needs it
-  TensorView dropped;  // (N, C) out: the dropout op on dx; may be sum; or undefined
+  Operand y;           // (N, C) out: recomputes the forward's output with the same bits; or undefined
+  TensorView bias;     // (C) as in the forward; needed only for y
+  TensorView dropped;  // (N, C) out: the dropout op applied to dx; may be sum; or undefined
   uint32_t dropout_site = 0;
-  // (C) fp32, or undefined: the column sums of `dropped`, or of dx without it, as stored: what a bias gets that was
-  // added to delta.
+  // (C) fp32, or undefined: the column sums of `dropped` (or of dx without dropout) as stored. This is the gradient of
+  // a bias that was added to delta.
   TensorView dbranch_bias;
   float branch_beta = 0;
-  // Or null. On a GPU the sums over chunks of rows are left to who has this list: their partials are then in the saved
-  // arena.
+  // May be null. On a GPU, the sums over chunks of rows are then not computed but added to this list, for the caller to
+  // compute later; their partials are in the saved arena.
   std::vector<PartialSum>* later = nullptr;
 };
 void norm_backward(ExecContext& ctx, const NormGradArgs& args);
 
-// `partials` (planes, chunks, C) fp32 holds each row chunk's part of dweight, dbias and, on CUDA, dbranch_bias, up to
-// the last that is wanted.
+// `partials` (planes, chunks, C) fp32 receives the part of dweight, dbias and, on CUDA, dbranch_bias of each chunk of
+// rows. There are as many planes as the last requested gradient needs.
 template <Device D, class T>
 void norm_forward(ExecContext& ctx, const NormArgs& args);
 template <Device D, class T>

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms on CUDA, backward: rows in shared memory, the next ones on their way there, and the sums over rows in registers
-// until a block has done its chunk.
+// Backward of norms on CUDA. Rows are loaded to shared memory, the next ones in advance. The sums over rows stay in
+// registers until a block has finished its chunk.
 #include "cuda/shared_limit.h"
 #include "ops/norm/norm_backward_whole.cuh"
 
 namespace gradmill {
 namespace {
 
-// What a kernel is made for. plain: RMSNorm. centred: LayerNorm without biases. full: either, with the sums of biases.
+// Variants of a kernel. plain: RMSNorm. centred: LayerNorm without biases. full: either, with the sums of biases.
 enum class NormForm : uint8_t { plain, centred, full };
 
-// A block takes one chunk of rows, its groups of kLanes threads a row each in turn, and keeps the sums over rows in
-// registers all the while. While 16 warps work on their rows the next ones are on their way, if there is memory for two
-// `stages`: 86 KB with 896 columns, where an SM's share of the bandwidth needs 25. 8 bytes a bf16 element leave time
-// for 55 instructions if all schedulers issue all the time, and with four warps each they do so half of it: so what the
-// sums over a row leave room for (kKeep) is not read and converted twice, and all tensors share an offset. That
-// makes 20 instructions an element, 35 with dropout.
-// kMore: y and dropped, if asked for.
+// A block processes one chunk of rows. Groups of kLanes threads take one row each in turn, and keep the sums over rows
+// in registers. While 16 warps process their rows, the next ones are in flight, if there is memory for two `stages`: 86
+// KB with 896 columns, where a multiprocessor's share of the bandwidth needs 25. 8 bytes per bf16 element leave time
+// for 55 instructions if all schedulers issue all the time; with four warps each they do so half of the time. So as far
+// as the sums over a row leave registers (kKeep), values are not read and converted twice, and all tensors share one
+// offset. This makes 20 instructions per element, 35 with dropout. kMore: also computes y and dropped, if requested.
 template <class N, int kLanes, int kPacks, NormForm kForm, bool kMore>
 __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(const BackwardRows<N> args) {
   constexpr int kSize = Packed<N>::kSize, kGroups = kBackwardThreads / kLanes, kSlab = kLanes * kSize;
@@ -24,7 +23,7 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
   enum Tensor { kValues, kDy, kResidual };
   extern __shared__ int4 memory[];
   __shared__ float shared[2][2][kBackwardThreads / cuda::kWarpSize];
-  __shared__ RowStats row_stats[2][kBackwardThreads];  // a slot for each thread, as in `stages`
+  __shared__ RowStats row_stats[2][kBackwardThreads];  // a slot per thread, as in `stages`
   const Stages<kPacks> stages{memory};
   const int begin = static_cast<int>(blockIdx.x) * args.chunk_rows, end = min(begin + args.chunk_rows, args.rows);
   const int group = static_cast<int>(threadIdx.x) / kLanes, column = column_of<N, kLanes>(0);
@@ -56,7 +55,7 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
 #pragma unroll
     for (int i = 0; i < kSize; ++i) dbranch_bias[p][i] += pack[i];
   };
-  constexpr bool kKeepGain = !kFull && !kMore;  // else registers are short, and the L1 cache has the weight
+  constexpr bool kKeepGain = !kFull && !kMore;  // otherwise registers are scarce, and the weight is in the L1 cache
   const auto weight_of = [&](int p) {
     return in_row(p) ? Packed<N>::load(args.weight + column + p * kSlab) : Packed<N>{};
   };
@@ -86,8 +85,8 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
     const RowStats stats{centered ? fetched.mean : 0.0f, fetched.rstd};
     const auto centre = [&](float value) { return kForm == NormForm::plain ? value : value - stats.mean; };
 
-    float g[kPacks][kSize], centred[kPacks][kSize];  // of the row, where kKeep
-    float mean_g = 0, mean_gn = 0;                   // sums, until they are scaled
+    float g[kPacks][kSize], centred[kPacks][kSize];  // of the row, if kKeep
+    float mean_g = 0, mean_gn = 0;                   // sums, not yet scaled
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       const auto values = stages.template load<N>(stage, kValues, p), dy = stages.template load<N>(stage, kDy, p);
@@ -104,16 +103,16 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
         if constexpr (kFull) dbias[p][i] += grad;
       }
     }
-    // Two buffers in turn: whoever writes one again has passed a barrier behind all its readers.
+    // Two buffers alternate: before a thread writes one again, it has passed a barrier that follows all reads of it.
     mean_g = centered ? row_sum<kLanes>(mean_g, shared[turn][0]) * scale : 0.0f;
     mean_gn = row_sum<kLanes>(mean_gn, shared[turn][1]) * scale;
     const RowGradient gradient(stats.rstd, mean_g, mean_gn);
-    // Else packs are read again: to keep them converted to fp32 would take more registers than there are.
+    // Otherwise packs are read again, because there are not enough registers to keep them converted to fp32.
     if constexpr (!kKeep) asm volatile("" ::: "memory");
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       if (!there || !in_row(p)) continue;
-      if constexpr (!kKeep || kForm == NormForm::plain) {  // values as they are stored take half the registers
+      if constexpr (!kKeep || kForm == NormForm::plain) {  // values as stored take half the registers
         const auto values = stages.template load<N>(stage, kValues, p);
 #pragma unroll
         for (int i = 0; i < kSize; ++i) centred[p][i] = centre(values[i]);
@@ -173,7 +172,7 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_kernel(cons
   if (args.dbranch_bias) write_partials<kLanes>(dbranch_bias, args.cols, tile, args.dbranch_bias + offset);
 }
 
-// Any width and alignment: a block walks the rows of its chunk one by one, its sums in memory.
+// For any width and alignment: a block processes the rows of its chunk one by one, with its sums in memory.
 template <class N>
 __global__ void __launch_bounds__(kAnyThreads) norm_backward_any_kernel(const BackwardRows<N> args) {
   __shared__ float shared[kAnyThreads / cuda::kWarpSize];
@@ -221,7 +220,7 @@ __global__ void __launch_bounds__(kAnyThreads) norm_backward_any_kernel(const Ba
   }
 }
 
-// The sums of biases of four packs would not fit the registers.
+// For four packs, the sums of biases would not fit in the registers.
 constexpr int kMostFullPacks = 3;
 
 template <class N, int kLanes, int kPacks>

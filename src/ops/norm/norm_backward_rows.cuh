@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of the norms' backward share: rows on their way to shared memory, and sums over the rows of a block.
+// Code shared by the kernels of the norms' backward: rows loaded to shared memory, and sums over the rows of a block.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -9,7 +9,7 @@
 namespace gradmill {
 namespace {
 
-constexpr int kBackwardThreads = 512;  // one block a multiprocessor: 128 registers a thread
+constexpr int kBackwardThreads = 512;  // one block per multiprocessor: 128 registers per thread
 
 template <class N>
 struct BackwardRows {
@@ -17,28 +17,28 @@ struct BackwardRows {
   int64_t sum_stride;
   const N* dy;
   int64_t dy_stride;
-  const N* residual;  // or null
+  const N* residual;  // may be null
   int64_t residual_stride;
   N* dx;
   int64_t dx_stride;
   const N* weight;
   const float *mean, *rstd;
-  float *dweight, *dbias, *dbranch_bias;  // (chunks, cols), or null
+  float *dweight, *dbias, *dbranch_bias;  // (chunks, cols); may be null
   int rows, cols, chunk_rows;
   float weight_offset;
   bool centered, two_stages;
-  N* y;  // or null
+  N* y;  // may be null
   int64_t y_stride;
-  const N* bias;  // or null
-  N* dropped;     // or null
+  const N* bias;  // may be null
+  N* dropped;     // may be null
   int64_t dropped_stride;
   const StepScalars* scalars;
   uint32_t dropout_site;
 };
 
-// Writes a block's sums over its rows: first the rows of a warp are added, then the warps' (or, of wider rows, groups')
-// in order. `tile` has room for 4 bytes an element of every thread, and the block has passed a barrier since it was
-// used.
+// Writes a block's sums over its rows. First adds the rows of a warp, then those of the warps (for wider rows: of
+// groups of warps) in order. `tile` has space for 4 bytes per element of every thread; the block must have passed a
+// barrier since its last use.
 template <int kLanes, int kPacks, int kSize>
 __device__ void write_partials(const float (&sums)[kPacks][kSize], int cols, float* tile, float* out) {
   constexpr int kWidth = kLanes < cuda::kWarpSize ? cuda::kWarpSize : kLanes, kSlots = kBackwardThreads / kWidth;
@@ -70,11 +70,11 @@ __device__ void write_partials(const float (&sums)[kPacks][kSize], int cols, flo
   }
 }
 
-// Rows in shared memory: each thread copies, and looks at, its own packs only, so that no barrier is needed.
+// Rows in shared memory. Each thread copies and reads only its own packs, so that no barrier is needed.
 template <int kPacks>
 struct Stages {
   static constexpr int kTensors = 3;
-  static constexpr size_t kBytes = size_t{kTensors} * kPacks * kBackwardThreads * sizeof(int4);  // of one
+  static constexpr size_t kBytes = size_t{kTensors} * kPacks * kBackwardThreads * sizeof(int4);  // size of one stage
   int4* memory;
 
   __device__ int4* at(int stage, int tensor, int p) const {
@@ -90,7 +90,7 @@ struct Stages {
   }
 };
 
-// Bytes on their way from global to shared memory; zeros, and nothing is read, where they are not `there`.
+// Starts copying bytes from global to shared memory. If not `there`, writes zeros and reads nothing.
 template <int kBytes>
 __device__ void copy_ahead(void* to, const void* from, bool there) {
 #if __CUDA_ARCH__ >= 800

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNorm's backward for the width that fills three packs of 16 threads, 384 columns of 16 bits, without biases: as
-// norm_backward_kernel, with its bits, but without what it asks for other widths and forms. With dropout a row takes 26
-// instructions a bf16 element, which issue in less than half of the time that its ten bytes take.
+// LayerNorm's backward without biases for the width that fills three packs of 16 threads: 384 columns of 16 bits. It
+// gives the bits of norm_backward_kernel, without that kernel's tests for other widths and forms. With dropout, a row
+// takes 26 instructions per bf16 element, which issue in less than half of the time that its ten bytes take.
 #pragma once
 
 #include "ops/norm/norm_backward_rows.cuh"
@@ -13,8 +13,7 @@ struct WholeBackward {
   static constexpr int kLanes = 16, kPacks = 3, kSize = 8, kSlab = kLanes * kSize, kCols = kSlab * kPacks;
   static constexpr int kGroups = kBackwardThreads / kLanes;
   static_assert(kCols <= kBackwardThreads);
-  // A column's place among the gains: neighbouring lanes' four floats beside each other, so that no bank is asked
-  // twice.
+  // The position of a column in the gains: the four floats of neighbouring lanes are adjacent, to avoid bank conflicts.
   __device__ static constexpr int gain_slot(int column) {
     return column / kSlab * kSlab + column / 4 % 2 * (kSlab / 2) + column % kSlab / kSize * 4 + column % 4;
   }
@@ -28,12 +27,12 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) norm_backward_whole_kerne
   constexpr float kScale = 1.0f / Whole::kCols;
   enum Tensor { kValues, kDy, kResidual };
   extern __shared__ int4 memory[];
-  __shared__ __align__(16) float gains[Whole::kCols];  // converted once, and not kept in registers, which are short
+  __shared__ __align__(16) float gains[Whole::kCols];  // converted once; not kept in registers, which are scarce
   const Stages<kPacks> stages{memory};
   const int begin = static_cast<int>(blockIdx.x) * args.chunk_rows, end = min(begin + args.chunk_rows, args.rows);
   const int column = column_of<N, Whole::kLanes>(0);
   int row = begin + static_cast<int>(threadIdx.x) / Whole::kLanes;
-  int64_t at = row * args.sum_stride + column;  // in all tensors
+  int64_t at = row * args.sum_stride + column;  // the same in all tensors
   const int64_t step = Whole::kGroups * args.sum_stride;
 
   const auto fetch = [&](int from, int64_t offset, int stage) {

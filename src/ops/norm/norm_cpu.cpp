@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms on the CPU: a row at a time, statistics in fp32.
+// Norms on the CPU: one row at a time, with fp32 statistics.
 #include "ops/norm/norm.h"
 #include "ops/row_chunks.h"
 
@@ -23,7 +23,7 @@ struct RowStats {
   float mean, rstd;
 };
 
-// Two passes over a row that stays in cache: the textbook variance, without cancellation.
+// Two passes over a row that stays in the cache: the textbook variance, without cancellation.
 template <class T>
 RowStats row_stats(NormKind kind, const T* row, int64_t size, float eps) {
   float mean = 0;
@@ -84,7 +84,7 @@ void rebuild_rows(const NormArgs& args, int64_t begin, int64_t end) {
   }
 }
 
-// dx = rstd * (g - mean(g) - n * mean(g * n)) with n the normalised row and g = dy * gain (RMSNorm: no mean(g)).
+// dx = rstd * (g - mean(g) - n * mean(g * n)), where n is the normalised row and g = dy * gain (RMSNorm: no mean(g)).
 template <class T>
 void backward_row(const NormGradArgs& args, int64_t r, float* dweight, float* dbias) {
   const int64_t size = args.sum.cols();
@@ -99,7 +99,7 @@ void backward_row(const NormGradArgs& args, int64_t r, float* dweight, float* db
   Floats total_g = zeros(), total_gn = zeros();
   for_each_vector(size, [&](int64_t, auto in, auto out) HWY_ATTR {
     const Floats normal = hn::Mul(hn::Sub(in(row), mean), rstd);
-    const Floats grad = in(dy);  // 0 in missing lanes, and so is every sum below
+    const Floats grad = in(dy);  // 0 in missing lanes, so these add nothing to the sums below
     const Floats g = hn::Mul(grad, hn::Add(in(weight), offset));
     total_g = hn::Add(total_g, g);
     total_gn = hn::MulAdd(g, normal, total_gn);
@@ -126,7 +126,8 @@ void backward_chunk(const NormGradArgs& args, int64_t begin, int64_t end, float*
   for (int64_t r = begin; r < end; ++r) backward_row<T>(args, r, dweight, dbias);
 }
 
-// One entry per kernel and Highway target; the element type is a run-time value because exports cannot be templates.
+// One function per kernel and Highway target. The element type is a run-time value, because exports cannot be
+// templates.
 void norm_forward_rows(DType dtype, const NormArgs& args, int64_t begin, int64_t end) {
   visit_float(dtype, [&]<class T>(T) { forward_rows<T>(args, begin, end); });
 }

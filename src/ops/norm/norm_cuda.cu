@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms on CUDA, forward: a row lives in the registers of its threads, so every tensor moves once.
+// Forward of norms on CUDA: a row stays in the registers of its threads, so that every tensor is moved once.
 #include "ops/norm/norm_whole_rows.cuh"
 
 namespace gradmill {
 namespace {
 
-constexpr int kForwardThreads = 128;  // of a block, unless a row takes more
+constexpr int kForwardThreads = 128;  // per block, unless a row needs more
 
 template <class N>
 struct ForwardRows {
@@ -18,12 +18,12 @@ struct ForwardRows {
   N* y;
   int64_t y_stride;
   const N* weight;
-  const N* bias;  // or null
+  const N* bias;  // may be null
   float *mean, *rstd;
   int rows, cols;
   float eps, weight_offset;
   bool centered, rebuild;
-  const StepScalars* scalars;  // null: delta is added as it is
+  const StepScalars* scalars;  // null: delta is added without dropout
   uint32_t dropout_site;
 };
 
@@ -59,9 +59,9 @@ __device__ Packed<N, kCount> scaled(const Packed<N, kCount>& values, RowStats st
   return normalised(values, stats, gain, args.bias ? args.bias + column : nullptr);
 }
 
-// 8 bytes a bf16 element and ~12 instructions: three times under what the multiprocessors can issue. A thread has up to
-// eight 16-byte loads in flight, an SM about 100 KB, several times what its share of the bandwidth needs. Dropout adds
-// ~10 instructions an element, which depend on no load.
+// 8 bytes per bf16 element and about 12 instructions, a third of what the multiprocessors can issue. A thread has up to
+// eight 16-byte loads in flight, a multiprocessor about 100 KB, several times what its share of the bandwidth needs.
+// Dropout adds about 10 instructions per element, which depend on no load.
 template <class N, int kLanes, int kPacks, bool kDropout>
 __global__ void __launch_bounds__(kLanes > kForwardThreads ? kLanes : kForwardThreads)
     norm_forward_kernel(const ForwardRows<N> args) {
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kLanes > kForwardThreads ? kLanes : kForwardTh
   }
 }
 
-// Any width and alignment: a block walks its row, which the caches keep.
+// For any width and alignment: a block processes its row, which the caches keep.
 template <class N>
 __global__ void __launch_bounds__(kAnyThreads) norm_forward_any_kernel(const ForwardRows<N> args) {
   __shared__ float shared[kAnyThreads / cuda::kWarpSize];
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kAnyThreads) norm_forward_any_kernel(const For
       if (args.scalars) delta = dropped(cuda::DropoutRule(*args.scalars, args.dropout_site), delta, row, c);
       sum[c] = cuda::from_float<N>(cuda::to_float(values[c]) + delta[0]);
     }
-    values = sum;  // a thread reads back only what it wrote
+    values = sum;  // a thread reads back only what it wrote itself
   }
   RowStats stats{args.rebuild && args.centered ? args.mean[row] : 0.0f, args.rebuild ? args.rstd[row] : 0.0f};
   if (!args.rebuild) {

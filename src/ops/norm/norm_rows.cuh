@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the norm kernels of both directions share: how a row lies in the registers of 16 to 512 neighbouring threads.
+// Code shared by the norm kernels of both directions: how a row is distributed over 16 to 512 neighbouring threads.
 #pragma once
 
 #include <algorithm>
@@ -17,15 +17,16 @@ namespace {
 using cuda::Packed;
 using cuda::Sum;
 
-constexpr int kMostLanes = 512;   // threads of a row
-constexpr int kAnyThreads = 256;  // of a block in the kernels for any width
+constexpr int kMostLanes = 512;   // threads per row
+constexpr int kAnyThreads = 256;  // threads per block in the kernels for any width
 
 struct RowStats {
   float mean, rstd;
 };
 
-// Sum over the kLanes threads of a row, the same in each of them. Rows of several warps meet at a barrier of their own
-// (the other rows of a block go on) and need one float per warp of the block, not used again before the next barrier.
+// Sums over the kLanes threads of a row; all of them receive the result. For rows that span several warps, these use a
+// named barrier (the other rows of a block continue) and one float per warp of the block, which must not be reused
+// before the next barrier.
 template <int kLanes>
 __device__ float row_sum(float value, float* shared) {
   if constexpr (kLanes <= cuda::kWarpSize) {
@@ -47,18 +48,18 @@ __device__ inline float rstd_of(float squares, int cols, float eps) {
   return 1.0f / sqrtf(squares / static_cast<float>(cols) + eps);
 }
 
-// Pack p of a thread starts at this column; beyond `cols` there is none.
+// The column at which pack p of a thread starts. Packs that start at `cols` or later do not exist.
 template <class N, int kLanes>
 __device__ int column_of(int p) {
   return (p * kLanes + static_cast<int>(threadIdx.x) % kLanes) * Packed<N>::kSize;
 }
 
-// What a row's normalised values are multiplied with. No offset is no addition: a kernel that knows it can leave it out
-// and still have the bits of one that does not.
+// The factor for a row's normalised values. An offset of 0 is not added, so that kernels that know it to be 0 can omit
+// the addition and still give the same bits.
 __device__ inline float gain_of(float weight, float offset) { return offset == 0 ? weight : __fadd_rn(weight, offset); }
 
-// y of a pack, gain_at(i) its weights. No contraction is left to the compiler: the forward, the rebuild and the
-// backward must agree in every bit. `bias` may be null.
+// y of a pack, with weights gain_at(i). Leaves the compiler no choice of contraction, because the forward, the
+// recomputation and the backward must agree in every bit. `bias` may be null.
 template <class N, int kCount, class GainAt>
 __device__ Packed<N, kCount> normalised(const Packed<N, kCount>& values, RowStats stats, GainAt&& gain_at,
                                         const N* bias) {
@@ -68,13 +69,15 @@ __device__ Packed<N, kCount> normalised(const Packed<N, kCount>& values, RowStat
   return Packed<N, kCount>::of([&](int i) { return __fmaf_rn(normal(i), gain_at(i), shift[i]); });
 }
 
-// What the dropout op makes of the columns [column, column + kCount) of a row, a multiple of kCount. Never fused with
-// what is added to it.
+// Applies the dropout op to columns [column, column + kCount) of a row; `column` is a multiple of kCount. Never
+// contracted with a following addition.
 template <class N, int kCount>
 __device__ Packed<N, kCount> dropped(const cuda::DropoutRule& rule, const Packed<N, kCount>& values, int row,
                                      int column) {
-  constexpr int kBlock = 8;                                    // columns that share their words
-  if (kCount != kBlock && rule.threshold == 0) return values;  // else what follows changes nothing, without a branch
+  constexpr int kBlock = 8;  // columns that share random words
+  if (kCount != kBlock && rule.threshold == 0)
+    return values;  // otherwise the code below changes nothing, without a
+                    // branch
   const uint4 words = rule.words(static_cast<uint32_t>(row), static_cast<uint32_t>(column / kBlock));
   if constexpr (kCount == kBlock && sizeof(N) == 2) {
     auto scaled = Packed<N, kCount>::of([&](int i) { return __fmul_rn(values[i], rule.scale); });
@@ -88,9 +91,9 @@ __device__ Packed<N, kCount> dropped(const cuda::DropoutRule& rule, const Packed
   }
 }
 
-// dx = residual + rstd * (g - mean(g) - n * mean(g * n)) with n the normalised row and g = dy * gain. As a row needs
-// it: residual - shift + g * rstd - centred * slope. Sums are pinned, so that all variants of a kernel give the same
-// bits.
+// dx = residual + rstd * (g - mean(g) - n * mean(g * n)), where n is the normalised row and g = dy * gain. Computed as
+// residual - shift + g * rstd - centred * slope. The order and contraction of sums are fixed, so that all variants of a
+// kernel give the same bits.
 struct RowGradient {
   float rstd, shift, slope;
 
@@ -101,13 +104,13 @@ struct RowGradient {
   }
 };
 
-// Calls run<kLanes, kPacks>() with the fewest threads that hold a row in two or three packs each, or a warp's in four
-// or eight: 896, 1024 and 2048 columns then need no barrier. False: it is too wide. `most`: packs that a thread may
-// have, at least kLeastMost and at most kMost.
+// Calls run<kLanes, kPacks>() with the smallest number of threads that hold a row in two or three packs each, or in
+// four or eight packs for a single warp: 896, 1024 and 2048 columns then need no barrier. Returns false if the row is
+// too wide. `most`: the largest number of packs per thread, from kLeastMost to kMost.
 template <int kLeastMost, int kMost, class Run>
 bool with_row_shape(int64_t packs, int most, Run&& run) {
   const auto fits = [&]<int kLanes, int kPacks>() {
-    // One warp with four or eight packs always comes before 64 or 128 threads with two.
+    // One warp with four or eight packs is always chosen before 64 or 128 threads with two.
     constexpr bool kNever = kLanes > 32 && kPacks == 2 && kPacks * kLanes <= 32 * kLeastMost;
     if constexpr (kPacks <= kMost && !kNever) {
       if (packs > kPacks * kLanes || kPacks > most) return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNorm's forward for the one width that fills the packs of its threads, without bias: what all rows have in common
-// is known to the compiler, so that the code has no branches and little but arithmetic. With dropout that makes 21
-// instructions a bf16 element, of which Philox takes 3 and dropping 5.
+// LayerNorm's forward without bias for the one width that fills the packs of its threads. The compiler knows everything
+// that rows have in common, so the code has no branches and is nearly all arithmetic. With dropout it takes 21
+// instructions per bf16 element, of which 3 are for Philox and 5 for dropping.
 #pragma once
 
 #include "ops/norm/norm_rows.cuh"
@@ -9,11 +9,11 @@
 namespace gradmill {
 namespace {
 
-// 384 columns of 16 bits. With eight threads a row the sums over it and its root, which each of them computes, are a
-// seventh of the work, and 16,384 rows are on an H200's multiprocessors at once.
+// 384 columns of 16 bits. With eight threads per row, the sums over the row and its root, which each thread computes,
+// are a seventh of the work, and 16,384 rows fit on an H200's multiprocessors at once.
 struct WholeRows {
   static constexpr int kLanes = 8, kPacks = 6, kCols = kLanes * kPacks * 8, kThreads = 128;
-  static constexpr int kRows = kThreads / kLanes, kBlocks = 8;  // rows of a block, blocks of a multiprocessor
+  static constexpr int kRows = kThreads / kLanes, kBlocks = 8;  // rows per block, blocks per multiprocessor
 };
 
 template <class N>
@@ -24,12 +24,12 @@ struct WholeRowsArgs {
   float *mean, *rstd;
   int rows;
   float eps;
-  const StepScalars* scalars;  // looked at with dropout only
+  const StepScalars* scalars;  // used with dropout only
   uint32_t dropout_site;
 };
 
-// The sum over a row of what add(p, i, part) adds to a part, in the order of 16 threads for a row: a thread does the
-// work of two of them, whose packs are neighbours.
+// Sums over a row what add(p, i, part) adds to a part, in the order of 16 threads per row: each thread does the work of
+// two of those, whose packs are neighbours.
 template <int kLanes, int kPacks, int kSize, class Add>
 __device__ float whole_row_sum(Add&& add) {
   static_assert(kLanes == 8);
@@ -47,10 +47,10 @@ __global__ void __launch_bounds__(WholeRows::kThreads, WholeRows::kBlocks)
     norm_whole_rows_kernel(const WholeRowsArgs<N> args) {
   constexpr int kLanes = WholeRows::kLanes, kPacks = WholeRows::kPacks, kSize = Packed<N>::kSize;
   constexpr int kSlab = kLanes * kSize, kCols = WholeRows::kCols;
-  constexpr int kAhead = 4;  // packs of x that are asked for at once; registers are too few for all
+  constexpr int kAhead = 4;  // packs of x that are loaded at once; there are too few registers for all
   const int index = static_cast<int>(blockIdx.x * WholeRows::kRows + threadIdx.x / kLanes);
   const bool active = index < args.rows;
-  // A warp without a row would read one that another warp is writing.
+  // Without this, a warp without a row would read one that another warp is writing.
   constexpr int kWarpRows = cuda::kWarpSize / kLanes;
   if (index / kWarpRows * kWarpRows >= args.rows) return;
   const int row = min(index, args.rows - 1);  // threads without a row read the last one

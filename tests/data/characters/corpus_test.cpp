@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The files of the packed text, by the lines that name them.
+// The files in the packed text, from the lines with their names.
 std::vector<std::string> packed_files(const std::string& text) {
   std::vector<std::string> files;
   std::istringstream lines(text);
@@ -48,7 +48,7 @@ TEST(Corpus, SelfIsThisRepository) {
 }
 
 TEST(Corpus, SelfHasTheBytesOfItsFiles) {
-  // What could go wrong in CMake: ; \; "quotes" ${variables} @ONLY@ [[brackets]] [=[ ]] \\ $ENV{HOME}
+  // Characters that could go wrong in CMake: ; \; "quotes" ${variables} @ONLY@ [[brackets]] [=[ ]] \\ $ENV{HOME}
   const std::string here = load_corpus({.dataset = GRADMILL_SOURCE_DIR "/tests/data/characters/corpus_test.cpp"}).text;
   EXPECT_NE(load_corpus({}).text.find("==> tests/data/characters/corpus_test.cpp <==\n" + here), std::string::npos);
 }

@@ -130,7 +130,7 @@ TEST(TrainLoader, RanksShareEachBatch) {
 }
 
 TEST(TrainLoader, StartsReachBothEndsAndSpreadEvenly) {
-  constexpr int64_t kTokens = 30, kContext = 20, kDraws = 20000;  // ten starts
+  constexpr int64_t kTokens = 30, kContext = 20, kDraws = 20000;  // ten start positions
   std::array<int64_t, 10> counts{};
   for (int64_t draw = 0; draw < kDraws; ++draw) {
     counts.at(static_cast<size_t>(window_begin(3, draw / 8, draw % 8, kTokens, kContext)))++;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether two batches are the same in every bit.
+// Compares two batches bit for bit.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data set that is looked up and, when asked, downloaded. No test uses the network: PATH leads to a fake curl.
+// The data set that is searched for and, if requested, downloaded. No test uses the network: PATH leads to a fake curl.
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -23,7 +23,7 @@ std::string hash_of(std::string_view text) { return sha256_hex(std::as_bytes(std
 
 class ShakespeareTest : public testing::Test {
  protected:
-  // A program of this name, alone on PATH. It runs in sh and finds its arguments in $*.
+  // Installs a program with this name as the only one in PATH. It runs in sh; its arguments are in $*.
   void install(const std::string& name, const std::string& script) {
     const fs::path path = bin_.write(name, "#!/bin/sh\n" + script + "\n");
     ::chmod(path.c_str(), 0755);
@@ -42,7 +42,7 @@ TEST_F(ShakespeareTest, DownloadKeepsTheRightFile) {
   EXPECT_EQ(download_file(kUrl, home_.path() / "a/b/text.txt", hash_of(kText)), kText);
   EXPECT_EQ(read_bytes(home_.path() / "a/b/text.txt", kWholeFile), kText);
   EXPECT_EQ(home_.num_entries(), 3);
-  // And over what was there.
+  // Also over an existing file.
   home_.write("a/b/text.txt", "old");
   download_file(kUrl, home_.path() / "a/b/text.txt", hash_of(kText));
   EXPECT_EQ(read_bytes(home_.path() / "a/b/text.txt", kWholeFile), kText);
@@ -119,7 +119,7 @@ TEST_F(ShakespeareTest, AnotherTextIsRefused) {
   EXPECT_TRUE(fs::exists(given));
 }
 
-// The real text, where this machine has it.
+// The real text, if this machine has it.
 TEST(ShakespeareText, IsFoundGivenOrCached) {
   const char* folder = ::getenv("GRADMILL_DATA");
   const fs::path source = fs::path(folder == nullptr ? "" : folder) / "shakespeare/input.txt";

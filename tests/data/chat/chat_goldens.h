@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of tools/make_chat_goldens.py, which says what is in them.
+// Reads the files of tools/make_chat_goldens.py, which documents their contents.
 #pragma once
 
 #include <fstream>
@@ -44,7 +44,7 @@ inline std::tm golden_time() {
   return time;
 }
 
-// Variables by name; those that every template has may be among them.
+// Variables by name, possibly including those that every template has.
 inline ChatInput chat_input(const OrderedJson& variables) {
   ChatInput input;
   input.messages = jinja::make_list({}, {});
@@ -70,7 +70,7 @@ inline std::string render(const std::string& source, const OrderedJson& variable
   return ChatTemplate::parse(source, "test.jinja", limits).render(chat_input(variables)).text;
 }
 
-// What an error says; empty where there is none.
+// Returns the error message; empty if there is no error.
 template <typename Action>
 std::string error_of(Action&& action) {
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Templates against Jinja and Hugging Face's apply_chat_template.
+// Compares templates with Jinja and with Hugging Face's apply_chat_template.
 #include "data/chat/chat_template.h"
 
 #include <fmt/format.h>

@@ -45,7 +45,7 @@ class Instructions : public testing::Test {
   std::string error(const OrderedJson& fields, const std::string& chat = "", const InstructionOptions& options = {}) {
     return test::error_of([&] { encode(fields, chat, options); });
   }
-  // The text, with what is learned in brackets.
+  // The text, with the learned parts in brackets.
   static std::string shown(const std::optional<InstructionExample>& example) {
     if (!example) return "nothing";
     std::string text;
@@ -121,8 +121,9 @@ TEST_F(Instructions, ShareGpt) {
   EXPECT_EQ(
       shown(encode(fields, "smollm2")),
       "<|im_start|>system\nBe<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n[Yes<|im_end|>\n]");
-  EXPECT_NE(error({{"conversations", {{{"from", "dog"}, {"value", "Wau"}}}}}, "smollm2").find("a speaker 'dog'"),
-            std::string::npos);
+  EXPECT_NE(
+      error({{"conversations", {{{"from", "dog"}, {"value", "Wau"}}}}}, "smollm2").find("the unknown speaker 'dog'"),
+      std::string::npos);
 }
 
 TEST_F(Instructions, TurnsWithoutGenerationBlocksAreFoundByRenderingThem) {
@@ -143,10 +144,11 @@ TEST_F(Instructions, TemplatesThatRewriteEarlierTurnsAreRefused) {
   OrderedJson thinking = kTurns;
   thinking[1]["content"] = thinking[3]["content"] = "<think>\nhm\n</think>\n\nYes";
   const std::string message = error({{"messages", thinking}}, "qwen3");
-  EXPECT_EQ(message,
-            "'data.jsonl' line 7: qwen3: the assistant's part cannot be told: message 2 reads differently once others "
-            "follow it; put {% generation %} and {% endgeneration %} around it in the template, or learn all tokens; "
-            "correct it, or have bad records skipped");
+  EXPECT_EQ(
+      message,
+      "'data.jsonl' line 7: qwen3: cannot tell which part is the assistant's: message 2 reads differently once others "
+      "follow it; put {% generation %} and {% endgeneration %} around it in the template, or learn all tokens; "
+      "correct it, or have bad records skipped");
   EXPECT_TRUE(encode({{"messages", thinking}}, "qwen3_training").has_value());
 }
 
@@ -156,7 +158,7 @@ TEST_F(Instructions, GenerationBlocksGiveHuggingFacesMasks) {
   for (const OrderedJson& golden : test::chat_golden("masks")) {
     const std::string name = golden["template"], input = golden["input"];
     OrderedJson fields = goldens["inputs"][input];
-    if (fields.value("add_generation_prompt", false)) continue;  // not in training
+    if (fields.value("add_generation_prompt", false)) continue;  // not used in training
     if (fields.contains("enable_thinking"))
       fields["chat_template_kwargs"] = {{"enable_thinking", fields["enable_thinking"]}};
     const auto example = encode(fields, name, {.max_length = 0, .now = test::golden_time()});
@@ -220,7 +222,7 @@ TEST_F(Instructions, LongExamplesLoseTheirEndAndMaskedOnesAreLeftOut) {
   EXPECT_EQ(counts.num_masked, 3);
   EXPECT_EQ(counts.num_examples, 5);
   EXPECT_EQ(counts.summary(),
-            "2 of 5 examples were cut at the maximal length; 3 were left out, since nothing in them is learned (the "
+            "2 of 5 examples were cut at the maximal length; 3 were skipped, because nothing in them is learned (the "
             "first: 'data.jsonl' line 7)");
   InstructionCounts all;
   all.merge(counts);

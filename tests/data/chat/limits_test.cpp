@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Templates and conversations that want too much end with an error, in bounded time and memory.
+// Templates and conversations that need too much end with an error, in limited time and memory.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of words and tokens: their rates, what they leave alone, and that they can be made again.
+// Changes of words and tokens: their rates, what they must not change, and that they are reproducible.
 #include "data/labelled/augment.h"
 
 #include <algorithm>

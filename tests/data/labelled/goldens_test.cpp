@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs and padding against transformers, splits and weights against scikit-learn. tools/make_labelled_goldens.py says
-// what is in the files.
+// Compares pairs and padding with transformers, and splits and weights with scikit-learn.
+// tools/make_labelled_goldens.py documents the files.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -93,7 +93,7 @@ TEST(LabelledGoldens, BatchesHaveTheTokensOfTransformersPaddedOnes) {
   }
 }
 
-// The largest distance of a class's examples in a part from its share.
+// The largest deviation of a class's number of examples in a part from its share.
 double worst(const Ints& classes, const std::vector<Ints>& parts, const std::vector<double>& fractions) {
   std::map<int32_t, double> total;
   for (const int32_t id : classes) ++total[id];

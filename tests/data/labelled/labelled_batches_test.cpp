@@ -106,10 +106,10 @@ TEST_F(LabelledBatchesTest, OrdersDependOnSeedAndEpochAlone) {
   };
   EXPECT_EQ(first(1, 0), first(1, 0));
   EXPECT_NE(first(1, 0), first(2, 0));
-  EXPECT_NE(first(1, 0), first(1, 7));  // seven steps an epoch
+  EXPECT_NE(first(1, 0), first(1, 7));  // seven steps per epoch
 }
 
-// Any step, asked for in any order by any thread, is the same.
+// Any step gives the same result, in any order and from any thread.
 TEST_F(LabelledBatchesTest, ThreadsAndTheStartDoNotMatter) {
   const AugmentOptions augment{.swap = 0.3, .deletion = 0.2, .token_dropout = 0.1, .dropout_id = 4};
   const LabelledBatchOptions options{.batch_size = 10, .micro_tokens = 64, .seed = 3};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels and texts from files, and what is said of those that cannot be used.
+// Labels and texts from files, and the messages about those that cannot be used.
 #include "data/labelled/labelled_set.h"
 
 #include <stdlib.h>
@@ -89,7 +89,7 @@ TEST_F(LabelledSetTest, GivenLabelsAreHonoured) {
   const LabelMap map({"not_entailment", "entailment"});
   EXPECT_EQ(csv("text,label\na,entailment\nb,not_entailment\n", {.labels = map}).classes(), (Classes{1, 0}));
   EXPECT_EQ(csv("text,label\na,1\nb,0\n", {.labels = map}).classes(), (Classes{1, 0}));
-  // Names that are numbers are meant, not ids.
+  // Numbers that are names count as names, not as ids.
   EXPECT_EQ(csv("text,label\na,1\nb,5\n", {.labels = LabelMap({"5", "1"})}).classes(), (Classes{1, 0}));
   expect_refused("a.csv", "text,label\na,entailment\nb,neutral\n",
                  {"a.csv' line 3: unknown label 'neutral'", "'not_entailment', 'entailment'"}, {.labels = map});
@@ -141,7 +141,7 @@ TEST_F(LabelledSetTest, MissingColumnsAreNamed) {
   expect_refused("a.csv", "text,label\na,1\n", {"no column 'body'"}, {.columns = {.first = "body"}});
   folder_.write("more/1.csv", "text,label\na,1\n");
   folder_.write("more/2.csv", "body,label\na,1\n");
-  // Not to be skipped: all of the file would be.
+  // This must not be skipped, because it would skip the whole file.
   expect_error(
       [&] {
         read_labelled(list_sources(std::vector{(folder_.path() / "more").string()}),
@@ -199,7 +199,7 @@ TEST_F(LabelledSetTest, MemoryIsBounded) {
   expect_refused("a.csv", text, {"a.csv' line ", "more than 50000 bytes", "memory"}, {.max_memory = 50000});
   EXPECT_EQ(csv(text).size(), 1000);
 
-  // A hundred megabytes of one line, a few kilobytes of file.
+  // One line of a hundred megabytes, in a file of a few kilobytes.
   const std::string name = "huge.tsv.zst";
   const std::string bytes = zstd("text\tlabel\na\t1\n") + zstd(std::string(100 << 20, 'x')) + zstd("\t1\nb\t0\n");
   LabelledOptions options{.max_record_bytes = 1 << 20};

@@ -25,7 +25,7 @@ std::vector<int32_t> random_classes(int64_t count, uint32_t num_classes, uint32_
   return classes;
 }
 
-// Each class has its share on the side, rounded up or down.
+// Checks that each class has its share on the side, rounded up or down.
 void expect_share(const std::vector<int32_t>& classes, const std::vector<int32_t>& side, double fraction) {
   std::map<int32_t, int64_t> total, have;
   for (const int32_t id : classes) ++total[id];
@@ -69,7 +69,7 @@ TEST(StratifiedSplit, SeedsMatterAndNothingElse) {
   EXPECT_NE(stratified_split(classes, {}, 5).test, stratified_split(classes, {}, 6).test);
 }
 
-// Many classes of one example: only the sides as a whole can have their shares.
+// With many classes of one example, only whole sides can have their shares.
 TEST(StratifiedSplit, RareClassesAreSharedOut) {
   std::vector<int32_t> classes(60000);
   std::iota(classes.begin(), classes.end(), 0);
@@ -146,7 +146,7 @@ TEST(GroupedSplits, NoGroupIsOnTwoSides) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     const std::vector<int32_t> classes = random_classes(400, 4, seed);
     std::vector<int32_t> groups = random_classes(400, 10 + 5 * seed, seed + 100);
-    for (int32_t& group : groups) group = 1000 - 3 * group;  // any numbers will do
+    for (int32_t& group : groups) group = 1000 - 3 * group;  // any numbers are allowed
     const auto sides_of = [&](const std::vector<int32_t>& side) {
       std::set<int32_t> found;
       for (const int32_t i : side) found.insert(groups[static_cast<size_t>(i)]);
@@ -166,7 +166,7 @@ TEST(GroupedSplits, NoGroupIsOnTwoSides) {
   }
 }
 
-// Groups of one example can be balanced as exactly as without groups.
+// Groups of one example can be balanced as exactly as examples without groups.
 TEST(GroupedSplits, GroupsOfOneAreBalancedExactly) {
   for (uint32_t seed = 0; seed < 10; ++seed) {
     const std::vector<int32_t> classes = random_classes(211, 3, seed);
@@ -186,7 +186,7 @@ TEST(GroupedSplits, GroupsOfOneAreBalancedExactly) {
 }
 
 TEST(GroupedSplits, EverySideGetsAGroup) {
-  // Nine tenths of all in one group.
+  // One group has nine tenths of all examples.
   std::vector<int32_t> classes(100, 0), groups(100, 0);
   for (size_t i = 90; i < 100; ++i) groups[i] = static_cast<int32_t>(i) % 4 + 1;
   for (uint32_t seed = 0; seed < 5; ++seed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets for tests, and a tokenizer whose tokens are words.
+// Test sets, and a tokenizer whose tokens are words.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace gradmill::test {
 
-// "w7" is 107, other words are what their letters say. Refuses "!".
+// "w7" is 107; the ids of other words depend on their letters. Refuses "!".
 class WordTokenizer : public Tokenizer {
  public:
   static constexpr TokenId kPad = 0, kFirst = 1, kLast = 2, kMask = 3, kUnknown = 4;
@@ -56,7 +56,7 @@ inline std::string words(int64_t count) {
   return text;
 }
 
-// Texts of these many words; example i has the class i % num_classes.
+// Texts with these numbers of words; example i has the class i % num_classes.
 inline LabelledSet set_of_lengths(const std::vector<int64_t>& lengths, int32_t num_classes = 2) {
   LabelledSet set;
   set.files = {"memory"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole, cut and damaged files, plain and compressed.
+// Complete, truncated and damaged files, plain and compressed.
 #include "data/records/byte_source.h"
 
 #include <random>
@@ -11,7 +11,7 @@
 namespace gradmill::test {
 namespace {
 
-// Lines that do not compress too well, several buffers of them.
+// Several buffers of lines that do not compress too well.
 std::string sample(size_t size) {
   std::mt19937 random(1);
   std::string text;
@@ -89,7 +89,7 @@ TEST_P(DamagedTest, FlippedBytesAreErrorsOrChangeNothing) {
       EXPECT_NE(std::string_view(error.what()).find(path.string()), std::string_view::npos);
     }
   }
-  EXPECT_GT(errors, static_cast<int>(bytes.size()) - 12);  // a gzip header has bytes without a meaning to us
+  EXPECT_GT(errors, static_cast<int>(bytes.size()) - 12);  // some bytes of a gzip header have no meaning for the reader
 }
 
 TEST_P(DamagedTest, AnotherKindOfFileIsSaid) {

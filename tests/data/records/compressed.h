@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compressed bytes for tests, and what a reader makes of them.
+// Compresses bytes for tests, and reads them back.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ inline std::string gzip(std::string_view text) {
   return bytes;
 }
 
-// With a checksum, as the zstd tool writes it.
+// With a checksum, like the zstd tool.
 inline std::string zstd(std::string_view text, int window_log = 0) {
   ZSTD_CCtx* context = ::ZSTD_createCCtx();
   ::ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, 1);
@@ -39,7 +39,7 @@ inline std::string zstd(std::string_view text, int window_log = 0) {
     ::ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
   }
   std::string bytes(::ZSTD_compressBound(text.size()), 0);
-  // Streaming, because a size known beforehand would shrink the window.
+  // Uses streaming, because a known size would shrink the window.
   ZSTD_inBuffer in{text.data(), text.size(), 0};
   ZSTD_outBuffer out{bytes.data(), bytes.size(), 0};
   if (window_log > 0) ::ZSTD_compressStream2(context, &out, &in, ZSTD_e_flush);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lines of JSON become, and what is refused.
+// The records that lines of JSON become, and the lines that are refused.
 #include "data/records/jsonl_reader.h"
 
 #include "data/records/compressed.h"
@@ -155,7 +155,7 @@ TEST_F(JsonlTest, DepthAndFieldsAreBounded) {
   expect_refused(many + "}", "1024 fields");
 }
 
-// Every cut and every changed byte of a line is a record or an error, never anything worse.
+// Every truncation and every changed byte of a line gives a record or an error, never a crash.
 TEST_F(JsonlTest, DamageIsHarmless) {
   const std::string line = R"({"text":"a\u00e9","n":[1,{"b":false}],"m":null,"x":-2.5})";
   std::string text;

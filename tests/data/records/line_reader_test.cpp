@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Line ends, the limit on a line, and lines that span the source's buffers.
+// Line ends, the length limit, and lines that span the source's buffers.
 #include "data/records/line_reader.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace gradmill::test {
 namespace {
 
-// Hands out a text in pieces of a given size, each overwritten by the next.
+// Returns a text in pieces of a given size, each overwritten by the next.
 class PiecesSource : public ByteSource {
  public:
   PiecesSource(std::string_view text, size_t size) : ByteSource("text"), text_(text), size_(size) {}

@@ -78,7 +78,7 @@ TEST_F(RecordBlocksTest, GoesOnAtAnyBlock) {
       EXPECT_EQ(values_of(again[i]), values_of(expected[start + i])) << start << " " << i;
     }
   }
-  // Every epoch has its own order, and each value as often as the files.
+  // Every epoch has its own order, and contains each value as often as the files do.
   std::array<std::vector<std::string>, 2> epochs;
   for (const RecordBlock& block : expected) {
     if (block.place.epoch > 1) break;

@@ -130,7 +130,7 @@ int64_t peak_kib() {
   return 0;
 }
 
-// A line of 100 MB between two good ones: passed over in little memory, or named.
+// A line of 100 MB between two good ones: skipped using little memory, or reported.
 TEST_F(SourcesTest, AHugeLineIsBounded) {
   const std::string block(1 << 20, 'x');
   for (const Compression compression : kCompressions) {

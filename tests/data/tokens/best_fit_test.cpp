@@ -10,8 +10,8 @@
 namespace gradmill::test {
 namespace {
 
-// The number of bins by the rule as it reads, in quadratic time. Without a limit on items, bins of equal room are the
-// same.
+// The number of bins by a direct, quadratic implementation of the rule. Without a limit on items, bins with equal
+// remaining space are equivalent.
 int32_t bins_by_the_rule(std::vector<int32_t> lengths, int32_t capacity) {
   std::sort(lengths.begin(), lengths.end(), std::greater<>());
   std::vector<int32_t> rooms;

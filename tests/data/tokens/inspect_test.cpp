@@ -44,7 +44,7 @@ TEST(LengthHistogram, ShowsABarForEveryPowerOfTwo) {
   for (int64_t length : {0, 1, 4, 5, 7, 100}) histogram.add(length);
   const std::string text = histogram.render("words", 50);
   expect_parts(text, {"mean 19.5", "median 4", "shortest 0, longest 100", "4 - 7", " 50.0%", "64 - 100", " 16.7%"});
-  EXPECT_EQ(std::ranges::count(text, '\n'), 9);  // the numbers; 0, 1, 2-3, 4-7, ... 64-127
+  EXPECT_EQ(std::ranges::count(text, '\n'), 9);  // the lengths 0, 1, 2-3, 4-7, ... 64-127
 }
 
 TEST(ShowRow, PutsWhatIsNoTargetInBrackets) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data files whose texts are numbers, and an encoding that reads them as token ids: every token can be told apart.
+// Data files whose texts are numbers, and an encoding that reads them as token ids, so that every token is unique.
 #pragma once
 
 #include <charconv>
@@ -30,18 +30,18 @@ inline RecordEncoding number_encoding(bool masked = false) {
     const std::string& text = record.find("text")->value;
     for (const char *at = text.data(), *end = at + text.size(); at < end;) {
       TokenId id = 0;
-      const auto [behind, error] = std::from_chars(at, end, id);
+      const auto [after, error] = std::from_chars(at, end, id);
       if (error != std::errc()) throw data_error("a text that is no number", "write numbers");
       document.ids.push_back(id);
       if (masked) document.learned.push_back(id % 2 == 0 ? 1 : 0);
-      at = behind;
+      at = after;
       while (at < end && (*at == ' ' || *at == '\n')) ++at;
     }
   };
   return encoding;
 }
 
-// Documents of 0 to 40 tokens, a few up to 400: the numbers from 1 on in all of them together.
+// Documents of 0 to 40 tokens, and a few up to 400. Together they contain the numbers from 1 on.
 class NumberCorpus {
  public:
   explicit NumberCorpus(uint64_t seed = 1) : random_(seed) {}

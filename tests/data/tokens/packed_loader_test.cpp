@@ -18,7 +18,7 @@
 namespace gradmill::test {
 namespace {
 
-// Three shards, of which documents of 0 to 400 tokens, in small blocks.
+// Three shards of documents with 0 to 400 tokens, in small blocks.
 class PackedLoaderTest : public testing::TestWithParam<PackMode> {
  protected:
   PackedLoaderTest() {
@@ -27,13 +27,13 @@ class PackedLoaderTest : public testing::TestWithParam<PackMode> {
   }
 
   int64_t total() const { return set_.num_tokens(); }
-  // Whether `index` is the last token of the unit that targets stay in.
+  // Whether `index` is the last token of the unit that targets must not leave.
   bool is_last(int64_t index) const {
     if (GetParam() == PackMode::concatenated) return index + 1 == total();
     return std::binary_search(ends_.begin(), ends_.end(), index + 1);
   }
 
-  // Checks every row against the contract and gives the tokens' indices in order.
+  // Checks every row against the contract and returns the indices of the tokens in order.
   std::vector<int64_t> indices_of(const MicroBatch& batch, int64_t rows, int64_t context, int64_t seqs_per_row) const {
     std::vector<int64_t> indices;
     EXPECT_EQ(std::ssize(batch.tokens), token_capacity(rows * context));
@@ -97,8 +97,8 @@ TEST_P(PackedLoaderTest, EveryTokenOnceAnEpochForAnyWorkersAndRanks) {
   const PackPlan plan(set_, {.mode = GetParam(), .context = 64, .block_tokens = 1000});
   ASSERT_GE(plan.num_blocks(), 8);
   constexpr int64_t kBatch = 4;
-  const int64_t steps = plan.num_rows();  // four epochs: the end of an epoch may lie within a step
-  std::vector<int64_t> expected;          // the order of one worker and rank
+  const int64_t steps = plan.num_rows();  // four epochs; an epoch may end within a step
+  std::vector<int64_t> expected;          // the order with one worker and one rank
   for (int64_t ranks : {1, 2, 4}) {
     std::optional<std::vector<std::vector<StepBatch>>> first;
     for (int workers : {0, 1, 4, 7}) {
@@ -153,7 +153,7 @@ TEST_P(PackedLoaderTest, ResumesAtAnyStep) {
   PackedLoader all(plan, options);
   for (int64_t step = 0; step < steps; ++step) expected.push_back(all.next());
   for (int64_t start = 0; start < steps; ++start) {
-    // Another process would make its plan anew.
+    // As another process would, makes a new plan.
     const PackPlan again(set_, {.mode = GetParam(), .context = 64, .block_tokens = 1000});
     options.num_threads = static_cast<int>(start % 4);
     PackedLoader loader(again, options, start);
@@ -259,7 +259,7 @@ TEST_P(PackedLoaderTest, RefusesBadSettings) {
   expect_refused({.batch_size = 4, .num_threads = 1, .prefetch = 0}, "prefetch is 0");
 }
 
-// Tokens whose index divides by three are read only.
+// Tokens whose index is divisible by three are not learned.
 std::vector<std::filesystem::path> write_masked(const TemporaryFolder& folder, const std::vector<int64_t>& lengths) {
   TokenShardWriter writer(folder.path() / "masked.tokens", kWideVocab, LearnedPlane::present);
   int64_t token = 0;
@@ -351,7 +351,7 @@ TEST(PackedLoader, DamagedTokensAreAnErrorOrLeftOut) {
       }
     }
   }
-  // Documents that touch the damaged block are gone; all others are there, once with one rank and once with two.
+  // Documents that touch the damaged block are missing. All others are present, once with one rank and once with two.
   for (int64_t token = 0; token < set.num_tokens(); ++token) {
     const int64_t document = token / 50 * 50;
     const bool lost = document + 50 > 65536 && document < 2 * 65536;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token shards to test with: token i of them all is value_of(i).
+// Token shards for tests: the token with index i over all shards is value_of(i).
 #pragma once
 
 #include <random>
@@ -10,10 +10,10 @@
 
 namespace gradmill::test {
 
-inline constexpr VocabId kWideVocab{77, 1 << 20};  // four bytes an id
+inline constexpr VocabId kWideVocab{77, 1 << 20};  // four bytes per id
 inline int32_t value_of(int64_t index) { return static_cast<int32_t>(index + 1); }
 
-// Writes documents of these lengths, one shard for each list.
+// Writes documents of these lengths, one shard per list.
 inline std::vector<std::filesystem::path> write_shards(const TemporaryFolder& folder,
                                                        const std::vector<std::vector<int64_t>>& shards,
                                                        const VocabId& vocab = kWideVocab) {
@@ -32,7 +32,7 @@ inline std::vector<std::filesystem::path> write_shards(const TemporaryFolder& fo
   return paths;
 }
 
-// Most are short, some empty, some much longer than a context of 64.
+// Most are short, some are empty, and some are much longer than a context of 64.
 inline std::vector<int64_t> mixed_lengths(int64_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<int64_t> lengths;

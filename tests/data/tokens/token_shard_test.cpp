@@ -27,7 +27,7 @@ std::vector<int32_t> read_all(const TokenShard& shard) {
 }
 
 TEST(TokenShard, GivesBackWhatWasWritten) {
-  // Beside the small ones, several blocks of either width that end at, before and behind a block's end.
+  // Besides the small ones, several blocks of either width that end exactly at, before and after the end of a block.
   for (const VocabId& vocab : {VocabId{5, 1 << 16}, VocabId{6, (1 << 16) + 1}, VocabId{7, 2}}) {
     for (int64_t size : {0, 1, 3, 4, 65535, 65536, 131072, 300001}) {
       const TemporaryFolder folder;
@@ -56,7 +56,7 @@ TEST(TokenShard, GivesBackWhatWasWritten) {
   }
 }
 
-// Some tokens learned, in runs; a document without a mask between.
+// Learned and unlearned tokens in runs, with a document without a mask between.
 std::vector<uint8_t> some_learned(size_t size) {
   std::vector<uint8_t> learned(size);
   for (size_t i = 0; i < size; ++i) learned[i] = i * i / 50 % 3 == 0 ? 1 : 0;
@@ -92,7 +92,7 @@ TEST(TokenShard, KeepsWhatIsLearned) {
     EXPECT_EQ(shard.count_learned(first, count), std::ranges::count(part, 5)) << first << " " << count;
   }
   shard.verify();
-  // Without the plane the format is still the first one, which older programs read.
+  // Without the plane the file has format version 1, which older programs can read.
   ShardHeader header;
   std::memcpy(&header, bytes_of(write_shards(folder, {{5}}).front()).data(), sizeof(header));
   EXPECT_EQ(header.version, 1u);
@@ -156,7 +156,7 @@ TEST_P(DamagedShardTest, EveryDamagedByteAndEveryCutIsFound) {
 
 TEST(TokenShard, NamesTheDamagedBlockAndReadsTheOthers) {
   const TemporaryFolder folder;
-  const auto path = write_shards(folder, {{100000, 100000}}).front();  // four blocks of 65536 ids, with the index
+  const auto path = write_shards(folder, {{100000, 100000}}).front();  // four blocks of 65536 ids, including the index
   std::string bytes = bytes_of(path);
   bytes[64 + kShardBlockBytes + 17] ^= 1;
   const TokenShard shard(folder.write("damaged", bytes));
@@ -171,7 +171,7 @@ TEST(TokenShard, NamesTheDamagedBlockAndReadsTheOthers) {
   EXPECT_EQ(tokens[0], value_of(131072));
 }
 
-// Changes the trailer or the header and makes its checksum right again.
+// Changes the trailer or the header and updates its checksum.
 template <class Part>
 std::string forged(std::string bytes, size_t at, auto&& change) {
   Part part;
@@ -248,7 +248,7 @@ TEST(TokenShardWriter, AFailureAtAnyCallLeavesTheOldShard) {
   ASSERT_EQ(TokenShard(path).num_tokens(), 100000);
   const int64_t calls = counting.num_calls();
   ASSERT_GE(calls, 7);
-  for (int64_t call = 1; call < calls; ++call) {  // the last one syncs the folder, when the new shard is there
+  for (int64_t call = 1; call < calls; ++call) {  // the last call syncs the folder, when the new shard exists
     folder.write(path.filename(), old);
     FaultyFileOps faulty(real_file_ops(), {Fault::Kind::fail, call, EIO});
     EXPECT_THROW(write(faulty), FileError) << call;

@@ -24,7 +24,7 @@ class TokenStreamTest : public testing::TestWithParam<PackMode> {
     return options;
   }
 
-  // Appends the ids and checks that sequences are runs of numbers with their targets.
+  // Appends the ids and checks that sequences are runs of consecutive numbers with their targets.
   static void append_ids(std::vector<TokenId>& ids, const MicroBatch& micro, PackMode mode) {
     int64_t targets = 0;
     for (size_t seq = 0; seq < static_cast<size_t>(micro.num_seqs); ++seq) {
@@ -141,7 +141,7 @@ TEST_P(TokenStreamTest, GoesOnFromAnyPosition) {
 }
 
 TEST_P(TokenStreamTest, GoingOnReadsOneBlockAWorker) {
-  // A step needs less than a block.
+  // A step needs less than one block.
   TokenStream whole(sources_of(folder_), number_encoding(), options(10000));
   for (int step = 0; step < 37; ++step) whole.next();
   for (int workers : {0, 2}) {
@@ -159,7 +159,7 @@ TEST_P(TokenStreamTest, RefusesAPositionOfOtherDataOrOptions) {
   const StreamPosition position = stream.position();
   const auto expect_refused = [&](const RecordEncoding& encoding, const TokenStreamOptions& other) {
     expect_error([&] { TokenStream again(sources_of(folder_), encoding, other, position); }, ExitCode::data,
-                 {"not what this stream began with"});
+                 {"differs from what this stream began with"});
   };
   expect_refused(number_encoding(true), options());
   expect_refused(number_encoding(), options(5000));
@@ -169,7 +169,7 @@ TEST_P(TokenStreamTest, RefusesAPositionOfOtherDataOrOptions) {
   folder_.write("a.jsonl", "{\"text\": \"1\"}");
   expect_refused(number_encoding(), options());
   for (const char* text : {"", "1 2 3", "a b c d e f", "1 2 3 4 5 00ff x", "-1 0 0 0 0 ff"}) {
-    expect_error([&] { StreamPosition::parse(text); }, ExitCode::data, {"no position"});
+    expect_error([&] { StreamPosition::parse(text); }, ExitCode::data, {"is not a position"});
   }
 }
 
@@ -185,7 +185,8 @@ TEST_P(TokenStreamTest, HoldsABoundedAmountOfMemory) {
     TokenStream stream(sources_of(folder), number_encoding(), mine);
     for (int step = 0; step < 1000; ++step) stream.next();
     const StreamStats stats = stream.stats();
-    // Of each block the text, at most a document longer than asked for, and then its tokens and rows, which are less.
+    // Each block takes memory for its text, which is at most one document longer than requested, and then for its
+    // tokens and rows, which need less.
     EXPECT_LE(stats.peak_bytes, (workers + 3) * 3 * (kBlock + 4000)) << workers;
     EXPECT_GT(stats.peak_bytes, kBlock);
     EXPECT_LE(stats.held_bytes, stats.peak_bytes);

@@ -93,7 +93,7 @@ TEST_F(TokenizeTest, TheFolderIsThereAsAWholeOrNotAtAll) {
   FaultyFileOps counting(real_file_ops());
   tokenize_corpus(sources_of(data_), number_encoding(), out_.path() / "whole", options, counting);
   const int64_t entries = out_.num_entries(), calls = counting.num_calls();
-  for (int64_t call = 1; call < calls; call += 3) {  // the last one syncs the parent, when the folder is there
+  for (int64_t call = 1; call < calls; call += 3) {  // the last call syncs the parent, when the folder exists
     FaultyFileOps faulty(real_file_ops(), {Fault::Kind::fail, call, EIO});
     EXPECT_THROW(tokenize_corpus(sources_of(data_), number_encoding(), out_.path() / "t", options, faulty), FileError);
     EXPECT_EQ(out_.num_entries(), entries) << call;
@@ -145,7 +145,7 @@ class TokenCacheTest : public TokenizeTest {
   }
 };
 
-// Tokens of other content must not lie under the hash of what was there before.
+// Tokens of changed content must not be stored under the hash of the old content.
 TEST_F(TokenCacheTest, AFileThatChangesWhileItIsReadIsNotCached) {
   write_numbers(data_, 50);
   const fs::path file = data_.path() / "a.jsonl";
@@ -156,7 +156,7 @@ TEST_F(TokenCacheTest, AFileThatChangesWhileItIsReadIsNotCached) {
     std::call_once(once, [&] { std::ofstream(file, std::ios::app) << before; });
     inner(record, document);
   };
-  expect_error([&] { open(growing); }, ExitCode::data, {file.string(), "changed while it was read"});
+  expect_error([&] { open(growing); }, ExitCode::data, {file.string(), "changed while it was being read"});
   std::ofstream(file, std::ios::binary) << before;
   const CachedTokens again = open();
   EXPECT_FALSE(again.was_there);
@@ -187,7 +187,7 @@ TEST_F(TokenCacheTest, OtherDataTokenizerOrOptionsMeanAnotherFolder) {
   EXPECT_NE(open(number_encoding(true)).folder, folder);
   EXPECT_NE(open(number_encoding(), {.shard_tokens = 100}).folder, folder);
   EXPECT_NE(open(number_encoding(), {.read = {.bad_records = BadRecordPolicy::skip}}).folder, folder);
-  // Content counts, also with the same size; the name does not.
+  // The content counts, even if the size is the same; the name does not.
   std::string text = bytes_of(data_.path() / "b.jsonl");
   fs::rename(data_.path() / "a.jsonl", data_.path() / "a0.jsonl");
   EXPECT_EQ(open().folder, folder);
@@ -215,7 +215,7 @@ TEST_F(TokenCacheTest, WhatIsHalfWrittenOrDamagedIsNeverUsed) {
     EXPECT_EQ(bytes_of(first.folder / "shard-00000.tokens"), shard);
     EXPECT_TRUE(open().was_there);
   }
-  // The memory of hashes may be lost or spoilt.
+  // The file of hashes may be lost or damaged.
   const auto age = [&](const char* name) {
     fs::last_write_time(data_.path() / name, fs::file_time_type::clock::now() - std::chrono::hours(1));
   };

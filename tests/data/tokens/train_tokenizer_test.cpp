@@ -50,7 +50,7 @@ TEST_F(TrainTokenizerTest, TheEndOfADocumentIsTheConfiguredOneOrTheNamedOne) {
   expect_error([&] { loaded.text("text", "<c>"); }, ExitCode::usage, {"no token '<c>'"});
   EXPECT_NE(loaded.text("text", "auto").fingerprint, loaded.text("text", "none").fingerprint);
   EXPECT_NE(loaded.text("text", "auto").fingerprint, loaded.text("body", "auto").fingerprint);
-  // A part of a text that goes on has no end, and an empty text none of its own.
+  // A part of a text that continues gets no end token, and an empty text none at all.
   record.continues = true;
   EXPECT_NE(last_of("auto"), 0);
   record.clear();

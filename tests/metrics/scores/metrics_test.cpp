@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics against scikit-learn and scipy (tests/goldens/task_metrics.json, made by tools/make_metric_goldens.py), and
-// cases that can be checked by hand.
+// Compares metrics with scikit-learn and scipy (tests/goldens/task_metrics.json, made by tools/make_metric_goldens.py),
+// and checks cases that can be verified by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -84,7 +84,7 @@ TEST(TaskMetrics, ThresholdsAsAllCutsTriedOut) {
     for (const char* goal : {"f1", "accuracy", "mcc"}) {
       const Threshold best = best_threshold(scores, positive, threshold_goal(goal));
       EXPECT_NEAR(best.score, golden["best"][goal], 1e-9) << goal;
-      // And that score is what the threshold really gives.
+      // Checks that the threshold really gives this score.
       std::vector<int32_t> truth, decisions;
       for (size_t i = 0; i < scores.size(); ++i) {
         truth.push_back(positive[i]);
@@ -98,13 +98,13 @@ TEST(TaskMetrics, ThresholdsAsAllCutsTriedOut) {
 }
 
 TEST(TaskMetrics, EdgesByHand) {
-  // A perfect ranking, its reverse, and nothing but ties.
+  // A perfect ranking, its reverse, and only ties.
   const std::vector<uint8_t> positive = {0, 0, 1, 1};
   EXPECT_EQ(roc_auc(std::vector<float>{0.1f, 0.2f, 0.8f, 0.9f}, positive), 1);
   EXPECT_EQ(roc_auc(std::vector<float>{0.9f, 0.8f, 0.2f, 0.1f}, positive), 0);
   EXPECT_EQ(roc_auc(std::vector<float>{0.5f, 0.5f, 0.5f, 0.5f}, positive), 0.5);
   EXPECT_TRUE(std::isnan(roc_auc(std::vector<float>{0.5f, 0.6f}, std::vector<uint8_t>{1, 1})));
-  // Equally good cuts: the nearest to 0.5.
+  // The one closest to 0.5 of several equally good cuts.
   const Threshold middle =
       best_threshold(std::vector<float>{0.4f, 0.6f}, std::vector<uint8_t>{0, 1}, ThresholdGoal::f1);
   EXPECT_NEAR(middle.value, 0.5, 1e-7);

@@ -113,7 +113,7 @@ TEST(Gguf, NarrowTypesAndLlama3Scaling) {
   expect_same(FolderTensors(exported.path()), model);
   EXPECT_EQ(model.config().spec.rope_scaling.kind, RopeScalingKind::llama3);
   EXPECT_EQ(model.config().spec.rope_scaling.factor, 32);
-  // Rows of 16 values have no blocks of 32: those stay F16.
+  // Rows of 16 values cannot form blocks of 32, so they stay F16.
   const Exported narrow(kTinyLlama, tiny_llama("F32"), GgmlType::q8_0);
   const GgufModel narrow_model(narrow.file());
   EXPECT_EQ(narrow_model.tensors()[*narrow_model.find("model.embed_tokens.weight")].type, "F16");
@@ -133,7 +133,7 @@ TEST(Gguf, CarriesAByteLevelTokenizer) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, R"("eos_token": "<|end|>")", made.config_json);
 }
 
-// Files by hand, for what no exporter writes.
+// Builds files by hand that no exporter writes.
 class Bytes {
  public:
   template <class T>
@@ -170,13 +170,14 @@ TEST(Gguf, ReadsSentencePiecesByScore) {
   for (const int32_t type : types) file.add(type);
   file.text("tokenizer.ggml.unknown_token_id").add<uint32_t>(4).add<uint32_t>(0);
   const auto tokenizer = parse_tokenizer_json(gguf_tokenizer(open(file.bytes_)).json, "made");
-  // "▁abc": bc has the best score, then ▁a.
+  // "▁abc": bc has the best score, followed by ▁a.
   EXPECT_EQ(tokenizer->encode("abc").ids, (std::vector<TokenId>{8, 7}));
   EXPECT_EQ(tokenizer->encode("ä").ids, (std::vector<TokenId>{2, 9, 10}));
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("abc ä").ids), "abc ä");
 }
 
-// Hugging Face's libraries number added tokens that the vocabulary lacks from its size on, whatever their ids say.
+// Hugging Face's libraries number added tokens that are missing in the vocabulary from its size on, and ignore their
+// ids.
 TEST(Gguf, AddedTokensKeepTheirIdsForEveryReader) {
   Bytes file;
   file.add<uint32_t>(3).add<uint64_t>(0).add<uint64_t>(5);
@@ -232,7 +233,7 @@ TEST(Gguf, RefusesDamagedFiles) {
   expect("ends within it", one_tensor(uint64_t{1} << 40, 128, 0, 512));
   expect("a dimension of", one_tensor(0, 128, 0, 512));
   expect("in blocks of 256", one_tensor(1, 128, 14, 512));
-  // Every shorter file is refused, and none reads past its end (as the sanitizers see it).
+  // Every shorter file is refused, and none is read past its end, as the sanitizers verify.
   const Exported exported(kTinyLlama, tiny_llama("F32"), GgmlType::f16);
   const std::string whole = exported.read("out.gguf");
   for (size_t size = 0; size < whole.size(); size += 97) {

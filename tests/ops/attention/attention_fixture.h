@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of attention share: a case as the op's arguments, its run, and the comparison with the reference.
+// Shared by the tests of attention: builds the op's arguments for a case, runs it, and compares with the reference.
 #pragma once
 
 #include <cmath>
@@ -46,13 +46,13 @@ class AttentionTest : public OpTest {
             random_values(kv, 4, 1, rounded_to)};
   }
 
-  // The choices there are. A CPU has one way only.
+  // The backends to test. A CPU has only one.
   std::vector<AttentionBackend> backends() const {
     if (!on_gpu()) return {AttentionBackend::automatic};
     return {AttentionBackend::flash, AttentionBackend::cudnn, AttentionBackend::math, AttentionBackend::automatic};
   }
 
-  // Who really computes it, where that is a question.
+  // The backend that actually computes the case, if there is a choice.
   AttentionBackend chosen(const AttentionArgs& args) {
     AttentionBackend backend = AttentionBackend::flash;
     if constexpr (kHasCuda) {
@@ -61,8 +61,8 @@ class AttentionTest : public OpTest {
     return backend;
   }
 
-  // q, k and v as columns of one packed buffer; the gradients in another. Padding rows are NaN, unless cuDNN is to be
-  // tested: its tiles reach beyond the end of a ragged sequence and multiply what lies there by 0.
+  // q, k and v are columns of one packed buffer, the gradients of another. Padding rows are NaN, except when cuDNN is
+  // tested: its tiles extend past the end of a ragged sequence and multiply what is stored there by 0.
   AttentionGradArgs make(const AttentionCase& c, const AttentionInputs& in, DType type) {
     const int64_t q_cols = c.heads * c.head_dim, kv_cols = c.kv_heads * c.head_dim, cols = q_cols + 2 * kv_cols;
     const int64_t rows = std::max(c.q_rows(), c.kv_rows());
@@ -115,8 +115,8 @@ class AttentionTest : public OpTest {
             download(args.dv)};
   }
 
-  // Sums are fp32 for every dtype: a narrow result is off by its own rounding and, in dq and dk, that of `out`. A GPU
-  // rounds weights too before it multiplies with them; the naive baseline stores even the scores in the dtype.
+  // Sums are fp32 for every dtype. A narrow result is off by its own rounding and, in dq and dk, by that of `out`. A
+  // GPU also rounds the weights before it multiplies with them; the naive baseline even stores the scores in the dtype.
   double tolerance(AttentionBackend backend) const {
     if (!on_gpu()) return 2;
     return backend == AttentionBackend::math && dtype() != DType::fp32 ? 16 : 4;
@@ -126,7 +126,7 @@ class AttentionTest : public OpTest {
     const int64_t rounded = dtype() == DType::fp32 ? terms : 1;
     const double c = tolerance(backend);
     expect_reduction(actual.out, expected.out, dtype(), rounded, c, what + ": out");
-    // cuDNN's is its own business, and scores that were rounded have another.
+    // cuDNN stores lse in its own way, and rounded scores give a different lse.
     if (backend == AttentionBackend::flash || (backend == AttentionBackend::math && dtype() == DType::fp32)) {
       expect_reduction(actual.lse, expected.lse, DType::fp32, terms, on_gpu() ? 4 : 2, what + ": lse");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention with more tiles than a GPU has multiprocessors: blocks that stay take one after the other.
+// Attention with more tiles than a GPU has multiprocessors: persistent blocks process one tile after the other.
 #include "ops/attention/attention_fixture.h"
 
 namespace gradmill::test {
@@ -23,13 +23,13 @@ class LargeAttentionTest : public AttentionTest {
   }
 };
 
-// Compared with the naive way, whose scores are rounded: the exact reference would take a minute.
+// Compared with the naive implementation, whose scores are rounded: the exact reference would take a minute.
 TEST_P(LargeAttentionTest, BlocksTakeManyTiles) {
   struct Size {
     int seqs, len;
     int64_t heads, kv_heads;
   };
-  // A block has up to 192 queries: one, three or two times 64 are left over. The last: many heads share keys.
+  // A block has up to 192 queries; here one, three or two times 64 remain. In the last case many heads share keys.
   for (const auto& [seqs, len, heads, kv_heads] :
        {Size{12, 256, 14, 7}, Size{6, 384, 14, 7}, Size{5, 512, 14, 7}, Size{4, 384, 16, 2}}) {
     for (const AttentionMask mask : {AttentionMask{-1, 0}, AttentionMask{-1, -1}}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention written down naively in double precision, forward and backward.
+// A naive implementation of attention in double precision, forward and backward.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace gradmill::test {
 
-// H query heads, Hkv key heads of D; sequence s has q_lens[s] queries and kv_lens[s] keys.
+// H query heads and Hkv key heads of size D. Sequence s has q_lens[s] queries and kv_lens[s] keys.
 struct AttentionCase {
   const char* name = "";
   std::vector<int32_t> q_lens, kv_lens;
@@ -18,8 +18,8 @@ struct AttentionCase {
   AttentionMask mask{-1, 0};
   int64_t max_len = 0;  // 0: the longest sequence
   bool dropout = false;
-  int64_t padding = 5;  // rows behind the last sequence
-  bool dense = false;   // all sequences are of max_len, and the op is told so
+  int64_t padding = 5;  // rows after the last sequence
+  bool dense = false;   // all sequences have max_len rows, and SeqLayout::dense is set
 
   static int64_t total(const std::vector<int32_t>& lens) {
     int64_t sum = 0;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over short sequences: on a GPU, enough heads for the kernels that give a block all of a head and, in the
-// backward, several of them. A CPU and fp32 go the usual way.
+// Attention over short sequences. On a GPU there are enough heads for the kernels that give a block a whole head and,
+// in the backward, several heads. A CPU and fp32 use the usual kernels.
 #include "ops/attention/attention_fixture.h"
 
 namespace gradmill::test {
 namespace {
 
-// `longest` at the first sequence and wherever a block of 132 comes to its next head; short ones between.
+// `longest` for the first sequence and for every sequence with which a block (of 132) begins its next head; short ones
+// between.
 std::vector<int32_t> mixed_lens(int32_t count, int32_t every, const std::vector<int32_t>& longest) {
   std::vector<int32_t> lens;
   for (int32_t i = 0; i < count; ++i) {
@@ -136,7 +137,7 @@ TEST_P(ShortAttentionTest, MatchesTheReference) {
   }
 }
 
-// Where the op says that it can.
+// Where the op reports that this is allowed.
 TEST_P(ShortAttentionTest, GradientsOverTheirInputs) {
   for (const AttentionCase& c : cases()) {
     const ArenaScope scope(ctx_.persistent);
@@ -149,7 +150,7 @@ TEST_P(ShortAttentionTest, GradientsOverTheirInputs) {
   }
 }
 
-// Nothing depends on which blocks run when, nor on a probability that the kernels read from the device.
+// Nothing may depend on the order in which blocks run, nor on a probability that the kernels read from the device.
 TEST_P(ShortAttentionTest, RepeatsItsBits) {
   for (float probability : {0.0f, 0.2f, 0.7f}) {
     scalars().dropout = probability;

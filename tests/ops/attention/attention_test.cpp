@@ -252,10 +252,10 @@ TEST_P(AttentionTest, MatchesTheReference) {
   }
 }
 
-// A refusal of shapes like these would be a slow training that no other test notices: they go through cuDNN, or through
-// our kernels for Hopper.
+// If the fast kernels refused shapes like these, training would be slow and no other test would notice. They must be
+// computed by cuDNN or by our kernels for Hopper.
 TEST_P(AttentionTest, CommonShapesAreTakenByTheFastest) {
-  // cuDNN has narrow types only, and ragged sequences from Hopper on.
+  // cuDNN supports narrow types only, and ragged sequences from Hopper on.
   if (!on_gpu() || dtype() == DType::fp32 || ctx_.device.compute_capability < 90) {
     GTEST_SKIP() << "only on Hopper and later, in 16 bits";
   }
@@ -267,7 +267,7 @@ TEST_P(AttentionTest, CommonShapesAreTakenByTheFastest) {
       const AttentionArgs args = make(c, inputs(c, dtype()), dtype()).forward;
       const AttentionChoice choice = choose_attention(ctx_, args);
       if (choice.reason.find("libcudnn") != std::string::npos) GTEST_SKIP() << choice.reason;
-      // Where cuDNN is known to be wrong (cuda/sdpa_problem.h), the flash kernel takes over and says why.
+      // Where cuDNN is known to be wrong (cuda/sdpa_problem.h), the flash kernel is used, with a reason.
       if (!args.seq.dense && ctx_.device.compute_capability >= 120) {
         EXPECT_EQ(choice.backend, AttentionBackend::flash) << c.name;
         EXPECT_NE(choice.reason, "") << c.name;
@@ -286,7 +286,7 @@ TEST_P(AttentionTest, CommonShapesAreTakenByTheFastest) {
   }
 }
 
-// Where the kernels allow it, v's gradient goes over v.
+// Where the kernels allow it, v's gradient overwrites v.
 TEST_P(AttentionTest, AGradientOverItsValuesHasTheSameBits) {
   const AttentionCase c{.name = "over v",
                         .q_lens = {256, 256},
@@ -315,14 +315,14 @@ TEST_P(AttentionTest, DeterministicBackwardRepeatsItsBits) {
       const ArenaScope scope(ctx_.persistent);
       const AttentionGradArgs args = make(c, inputs(c, dtype()), dtype());
       AttentionResult first = run(args), second = run(args);
-      // What the forward leaves of lse where there are no rows is not said when cuDNN does it.
+      // If cuDNN computes the forward, the contents of lse outside of rows are unspecified.
       if (chosen(args.forward) == AttentionBackend::cudnn) first.lse = second.lse;
       expect_same(second, first, c.name);
     }
   }
 }
 
-// The plan on paper opens exactly the workspace that the op then uses.
+// The dry run plans exactly the workspace that the op then uses.
 TEST_P(AttentionTest, ScratchIsAsPlanned) {
   for (const AttentionCase& c : cases()) {
     for (AttentionBackend backend : backends()) {
@@ -365,7 +365,7 @@ TEST_P(AttentionTest, BitsDoNotDependOnThreads) {
   }
 }
 
-// Sequences see neither their neighbours nor, through dropout's coordinates, how the batch was split.
+// A sequence must not depend on its neighbours or, through the coordinates of dropout, on the split of the batch.
 TEST_P(AttentionTest, MicroBatchesHaveTheBitsOfTheWhole) {
   AttentionCase whole{.name = "split",
                       .q_lens = {70, 33, 0, 90},
@@ -421,8 +421,8 @@ TEST_P(AttentionTest, NanReachesTheOutput) {
   }
 }
 
-// Scores of about -140: a sum that began with 0 as the largest score would vanish. What is left of the weights'
-// accuracy is that of differences of such scores.
+// Scores of about -140: a sum that started with 0 as the largest score would vanish. The accuracy of the weights is
+// limited to that of differences of such scores.
 TEST_P(AttentionTest, ScoresFarBelowZero) {
   for (const int64_t head_dim : {32, 64}) {
     const AttentionCase c{
@@ -435,7 +435,7 @@ TEST_P(AttentionTest, ScoresFarBelowZero) {
       const ArenaScope scope(ctx_.persistent);
       const AttentionGradArgs args = make(c, in, dtype());
       const AttentionResult actual = run(args), expected = AttentionReference(c, in, args.forward, scalars()).run();
-      // Scores that were rounded to 8 bits say nothing about the weights.
+      // Scores rounded to 8 bits say nothing about the weights.
       const bool is_rounded = chosen(args.forward) == AttentionBackend::math && dtype() != DType::fp32;
       for (size_t i = 0; i < actual.out.size(); ++i) {
         ASSERT_NEAR(actual.out[i], expected.out[i], is_rounded ? 1 : 0.02) << i << " (" << name_of(backend) << ")";
@@ -489,7 +489,7 @@ TEST_P(AttentionGradients, CostCountsWhatTheMaskLeaves) {
                             .kv_heads = 2,
                             .head_dim = 32,
                             .mask = mask});
-    return ledger.total().flops / (4.0 * 12 * 4 * 32);  // weights of one head
+    return ledger.total().flops / (4.0 * 12 * 4 * 32);  // weights per head
   };
   EXPECT_EQ(flops({-1, -1}, 64), 64 * 64);
   EXPECT_EQ(flops({-1, 0}, 64), 64 * 64 / 2);

@@ -86,8 +86,8 @@ TEST_P(CrossEntropyTest, LossAndGradient) {
   }
 }
 
-// Rows that begin at multiples of 16 bytes, as those of an odd vocabulary's head do. A GPU has short ones in the
-// registers of 4 to 32 lanes; what lies behind a row stays as it was.
+// Rows that begin at multiples of 16 bytes, like those of the head for an odd vocabulary. A GPU keeps short rows in the
+// registers of 4 to 32 lanes. The memory after a row must not change.
 TEST_P(CrossEntropyTest, PaddedRows) {
   for (int64_t size : {1, 3, 8, 64, 65, 128, 129, 255, 257, 500, 513, 1000, 1024, 1025}) {
     for (int64_t rows : {1, 35}) {
@@ -97,13 +97,13 @@ TEST_P(CrossEntropyTest, PaddedRows) {
       const TensorView around = upload(random_values(rows * stride, 1, 6, dtype()), {rows, stride}, dtype());
       const CrossEntropyArgs args{
           .logits = around.slice_cols(0, size), .targets = upload(targets_), .losses = tensor({rows}, DType::fp32)};
-      const TensorView behind = around.slice_cols(size, stride);
-      const std::vector<float> old = download(behind);
+      const TensorView after = around.slice_cols(size, stride);
+      const std::vector<float> old = download(after);
       const Expected expected = reference(args.logits, targets_);
       cross_entropy(ctx_, args);
       expect_reduction(download(args.losses), expected.losses, DType::fp32, 1, 4, "losses");
       expect_grads(args.logits, expected.grads);
-      expect_same_bits(download(behind), old, "what lies behind");
+      expect_same_bits(download(after), old, "memory after a row");
     }
   }
 }
@@ -168,7 +168,7 @@ TEST_P(CrossEntropyTest, NanReachesAllOfAPaddedRowAndNoOther) {
 }
 
 // Rows that a GPU keeps in the shared memory of one, two, four and eight multiprocessors, in 16-bit types and in fp32,
-// and one that it reads twice; odd ones begin anywhere.
+// and one that it reads twice. Odd rows begin at any address.
 TEST_P(CrossEntropyTest, LargeVocabularies) {
   for (auto [rows, size] : {std::pair<int64_t, int64_t>{4, 32768},
                             {3, 50257},
@@ -186,10 +186,12 @@ TEST_P(CrossEntropyTest, LargeVocabularies) {
   }
 }
 
-// A row's parts agree on its largest logit, its sum and who writes the target's gradient, wherever that is.
+// The parts of a row agree on its largest logit, on its sum, and on which of them writes the target's gradient,
+// wherever that is.
 TEST_P(CrossEntropyTest, TargetAndLargestLogitInAnyPart) {
   const int64_t rows = 7, size = 131075;
-  const float largest = dtype() == DType::fp32 ? 7 : 15;  // beside 15 the CPU's long sums lose more than fp32's bound
+  const float largest = dtype() == DType::fp32 ? 7 : 15;  // with 15, the CPU's long sums would exceed the bound for
+                                                          // fp32
   CrossEntropyArgs args = make(rows, size);
   std::vector<float> logits = download(args.logits);
   for (int64_t r = 0; r < rows; ++r) {
@@ -217,7 +219,7 @@ TEST_P(CrossEntropyTest, NanInAnyPartReachesAllOfALargeRow) {
   }
 }
 
-// A logit of minus infinity has the probability zero.
+// A logit of minus infinity has probability zero.
 TEST_P(CrossEntropyTest, MaskedLogitsWeighNothing) {
   CrossEntropyArgs args = make(1, 333);
   std::vector<float> logits = download(args.logits);
@@ -231,7 +233,7 @@ TEST_P(CrossEntropyTest, MaskedLogitsWeighNothing) {
   expect_grads(args.logits, expected.grads);
 }
 
-// In fp16 they are below the smallest number.
+// In fp16 the gradients are below the smallest number.
 class CrossEntropyWideRange : public CrossEntropyTest {};
 TEST_P(CrossEntropyWideRange, GradientsOfSmallProbabilitiesKeepTheirDigits) {
   const CrossEntropyArgs args = make(7, 133, 30);
@@ -240,7 +242,7 @@ TEST_P(CrossEntropyWideRange, GradientsOfSmallProbabilitiesKeepTheirDigits) {
   std::vector<float> actual = download(args.logits), others = expected.grads;
   for (size_t r = 0; r < targets_.size(); ++r) {
     if (targets_[r] == kIgnoredTarget) continue;
-    const size_t cancels = r * 133 + static_cast<size_t>(targets_[r]);  // p - 1
+    const size_t cancels = r * 133 + static_cast<size_t>(targets_[r]);  // p - 1 cancels here
     actual[cancels] = others[cancels] = 0;
   }
   // A difference of 60 is rounded by 2^-19, which is 16 ulp of its exponential.
@@ -255,7 +257,7 @@ TEST_P(CrossEntropyTest, LargeLogitsNeitherOverflowNorVanish) {
   expect_grads(args.logits, expected.grads);
 }
 
-// Sums that began with 0 as the largest logit would vanish.
+// Sums that started with 0 as the largest logit would vanish.
 TEST_P(CrossEntropyTest, LogitsFarBelowZero) {
   for (const int64_t size : {64, 1024, 9000}) {
     CrossEntropyArgs args = make(5, size);
@@ -289,7 +291,7 @@ TEST_P(CrossEntropyTest, WithoutGradientTheLogitsStay) {
   expect_same_bits(download(args.losses), losses, "losses");
 }
 
-// Wherever it is, the loss must show it, or a broken step would pass for a good one.
+// They must show in the loss wherever they are; otherwise a broken step would count as a good one.
 TEST_P(CrossEntropyTest, NanAndInfinityReachTheLoss) {
   for (float bad : {NAN, INFINITY}) {
     for (int64_t at : {0, 17, 33, 36}) {
@@ -349,7 +351,7 @@ TEST_P(CrossEntropyFp32, CentralDifferences) {
   }
 }
 
-// In row order on the CPU; a GPU has an order of its own.
+// In row order on the CPU; a GPU has its own order.
 TEST_P(CrossEntropyFp32, LossSumIsDoubleAndInRowOrder) {
   const std::vector<float> losses = random_values(3001, 1, 9);
   double expected = scalars().loss_sum = 0.1;

@@ -93,8 +93,8 @@ class DisentangledAttentionTest : public OpTest {
             values(size, 4, 1), values(table, 5, 2), values(table, 6, 2)};
   }
 
-  // q, k and v as columns of one packed buffer, the projected tables of another; likewise the gradients. Padding rows
-  // are NaN.
+  // q, k and v are columns of one packed buffer, the projected tables of another; the same holds for the gradients.
+  // Padding rows are NaN.
   DisentangledAttentionGradArgs make(const DisentangledCase& c, const DisentangledInputs& in, DType type) {
     const int64_t cols = c.cols(), rows = c.rows(), table_rows = 2 * c.buckets.size;
     std::vector<float> packed(static_cast<size_t>(rows * 3 * cols), std::numeric_limits<float>::quiet_NaN());
@@ -156,8 +156,8 @@ class DisentangledAttentionTest : public OpTest {
             table(args.dpos_q)};
   }
 
-  // Sums are fp32 for every dtype: a narrow result is off by its own rounding and, in gradients, that of `out`. A GPU
-  // rounds weights and gradients of scores too before it multiplies with them.
+  // Sums are fp32 for every dtype. A narrow result is off by its own rounding and, in gradients, by that of `out`. A
+  // GPU also rounds weights and gradients of scores before it multiplies with them.
   void expect_result(const DisentangledCase& c, const DisentangledResult& actual, const DisentangledResult& expected) {
     const int64_t terms = dtype() == DType::fp32 ? c.longest() + 3 * c.head_dim : 1;
     const double tolerance = on_gpu() ? 4 : 2;
@@ -209,7 +209,7 @@ TEST_P(DisentangledAttentionTest, RepeatsItsBitsWithAnyNumberOfThreads) {
   }
 }
 
-// Sequences see neither their neighbours nor, through dropout's coordinates, how the batch was split.
+// A sequence must not depend on its neighbours or, through the coordinates of dropout, on the split of the batch.
 TEST_P(DisentangledAttentionTest, MicroBatchesHaveTheBitsOfTheWhole) {
   const DisentangledCase whole{.name = "split",
                                .lens = {70, 33, 0, 90},
@@ -249,7 +249,7 @@ TEST_P(DisentangledAttentionTest, MicroBatchesHaveTheBitsOfTheWhole) {
   expect_same_bits(joined.dv, expected.dv, "dv");
 }
 
-// The plan on paper opens exactly the workspace that the op then uses.
+// The dry run plans exactly the workspace that the op then uses.
 TEST_P(DisentangledAttentionTest, ScratchIsAsPlanned) {
   for (const DisentangledCase& c : cases()) {
     const ArenaScope scope(ctx_.persistent);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disentangled attention written down naively in double precision, forward and backward.
+// A naive implementation of disentangled attention in double precision, forward and backward.
 #pragma once
 
 #include <cmath>
@@ -17,10 +17,10 @@ struct DisentangledCase {
   DistanceBuckets buckets{8, 32, true};
   bool content_to_position = true, position_to_content = true;
   int64_t max_len = 0;    // 0: the longest sequence
-  int64_t table_len = 0;  // positions of the bucket table; 0: max_len
+  int64_t table_len = 0;  // positions in the bucket table; 0: max_len
   bool dropout = false;
-  int64_t padding = 5;  // rows behind the last sequence
-  bool dense = false;   // all sequences are of max_len, and the op is told so
+  int64_t padding = 5;  // rows after the last sequence
+  bool dense = false;   // all sequences have max_len rows, and SeqLayout::dense is set
 
   int64_t rows() const {
     int64_t sum = padding;

@@ -12,7 +12,7 @@ constexpr int64_t kTokens = 300, kEntries = 101, kPositions = 9, kCols = 131;
 class EmbeddingTest : public OpTest {
  protected:
   EmbeddingTest() {
-    // Entry 7 is used by a third of the rows, odd entries above 50 by none.
+    // A third of the rows use entry 7. No row uses an odd entry above 50.
     for (int32_t i = 0; i < kTokens; ++i) {
       const int32_t index = i * 37 % static_cast<int32_t>(kEntries);
       indices_.push_back(i % 3 == 0 ? 7 : index > 50 ? index & ~1 : index);
@@ -65,7 +65,7 @@ TEST_P(EmbeddingTest, LooksUp) {
   expect_same_bits(download(args.y), plain, "y without positions");
 }
 
-// Types beside positions and alone; without type indices every row is of type 0.
+// Types together with positions, and alone. Without type indices every row has type 0.
 TEST_P(EmbeddingTest, LooksUpTypes) {
   std::vector<int32_t> type_of;
   for (int32_t i = 0; i < kTokens; ++i) type_of.push_back(i % 5 == 0 ? 1 : 0);
@@ -94,7 +94,7 @@ TEST_P(EmbeddingTest, LooksUpTypes) {
   }
 }
 
-// As the dropout op does it, bit for bit: rows that packs fit and rows that they do not.
+// The same bits as the dropout op, for rows whose size is a multiple of a pack and others.
 TEST_P(EmbeddingTest, DropsWhatItLooksUp) {
   scalars().seed = 0x123456789abcdef0;
   scalars().step = 17;
@@ -166,8 +166,8 @@ TEST_P(EmbeddingTest, OtherBetasScaleEverything) {
   expect_reduction(half, expected, DType::fp32, kTokens / 3, 1, "dtable");
 }
 
-// Each entry's rows are added to the running gradient in order, so the split of a step does not show: to the bit on the
-// CPU, while a GPU sums an entry's rows before it adds them.
+// Each entry's rows are added to the running gradient in order, so the split of a step makes no difference: not a bit
+// on the CPU; a GPU sums an entry's rows before it adds them.
 TEST_P(EmbeddingTest, TwoMicroBatchesHaveTheBitsOfOne) {
   const EmbeddingGradArgs whole = backward();
   embedding_backward(ctx_, whole);
@@ -189,9 +189,9 @@ TEST_P(EmbeddingTest, TwoMicroBatchesHaveTheBitsOfOne) {
 struct Size {
   int64_t tokens, entries, cols;
 };
-// Few entries with many rows each, as characters, positions and types have, up to all rows of several tiles; as many as
-// one digit tells apart, and one more; vectors with a ragged last block of columns; enough entries for a sort of three
-// passes; one row.
+// Few entries with many rows each, like characters, positions and types, up to all rows of several tiles; as many
+// entries as one digit can distinguish, and one more; vectors with a ragged last block of columns; enough entries for a
+// sort with three passes; a single row.
 constexpr Size kSizes[] = {{5000, 65, 64},   {6001, 256, 40}, {4096, 257, 8}, {6001, 2, 24},    {5000, 1, 72},
                            {4099, 3000, 72}, {500, 60, 2064}, {5000, 30, 9},  {3001, 70000, 8}, {1, 5, 8}};
 
@@ -222,7 +222,7 @@ TEST_P(EmbeddingTest, LooksUpAsTheCpuDoes) {
 TEST_P(EmbeddingTest, GradientAgreesWithTheCpu) {
   for (const Size& size : kSizes) {
     for (float beta : {0.0f, 0.5f, 1.0f}) {
-      std::vector<int32_t> indices;  // a third of the rows use one entry, the others most of them
+      std::vector<int32_t> indices;  // a third of the rows use one entry, the others most of the remaining ones
       for (int64_t i = 0; i < size.tokens; ++i) {
         indices.push_back(static_cast<int32_t>((i % 3 == 0 ? 60 : i * 7919) % size.entries));
       }
@@ -247,7 +247,7 @@ TEST_P(EmbeddingTest, GradientAgreesWithTheCpu) {
   }
 }
 
-// Tables that share dy, of few entries and of many, have the bits of each alone.
+// Tables that share dy, with few and with many entries, give the same bits as each table alone.
 TEST_P(EmbeddingTest, TablesTogetherHaveTheBitsOfEachAlone) {
   constexpr int64_t kRows = 5000;
   const std::vector<int64_t> entries[] = {{65, 256}, {256, 3, 65}, {300, 65, 2}, {65, 400}, {500, 300}};

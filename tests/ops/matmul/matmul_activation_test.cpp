@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where nothing was timed it is the product and the activation, bit for bit; the kernels of a GPU's library are tested
-// in cuda/gemm_test.cpp.
+// Without timing results the op is a GEMM and an activation, bit for bit. The kernels of a GPU's library are tested in
+// cuda/gemm_test.cpp.
 #include "ops/matmul/matmul_activation.h"
 
 #include "ops/activation.h"
@@ -78,9 +78,9 @@ TEST_P(MatmulActivationTest, BackwardIsItsTwoParts) {
   }
 }
 
-// What one kernel of a GPU takes: shares of 192 columns and of 128, rows that fill no tile, many tiles a block, all
-// depths from one block of 64 to six. Then deeper ones, with every activation, of one column of tiles and of more than
-// a band of them.
+// Cases for the fused kernels of a GPU: shares of 192 and of 128 columns, rows that do not fill a tile, many tiles per
+// block, all depths from one block of 64 to six. Then deeper ones, with every activation, with one column of tiles and
+// with more than a band of them.
 constexpr Size kFused[] = {{2085, 384, 384},
                            {2048, 128, 256},
                            {2311, 192, 384},
@@ -152,7 +152,7 @@ TEST_P(FusedMatmulActivationTest, BackwardIsItsTwoParts) {
   }
 }
 
-// Every cluster of a GPU's blocks has several tiles, and the last rows fill none.
+// Every cluster of blocks has several tiles, and the last rows do not fill one.
 TEST_P(LargeMatmulActivationTest, BlocksTakeManyTiles) {
   for (const Size& size : {Size{33000, 512, 768, Activation::swiglu}, Size{33000, 512, 768, Activation::gelu_tanh}}) {
     const auto& [n, k, f, kind] = size;
@@ -168,7 +168,7 @@ TEST_P(LargeMatmulActivationTest, BlocksTakeManyTiles) {
     matmul(ctx_, {.a = a, .b = c, .c = y});
     activation_backward(ctx_, {.kind = kind, .x = x, .dy = y, .dx = other_x});
     MatmulActivationGradArgs gradient{.kind = kind, .a = a, .b = c, .x = x, .dx = x};
-    // Only the fused kernel writes the gradient of a kind without gates over x.
+    // For kinds without gates, only the fused kernel can write the gradient over x.
     const bool overwrites = kind == Activation::swiglu || matmul_activation_backward_can_overwrite(ctx_, gradient);
     if (!overwrites) gradient.dx = tensor(x.shape, dtype());
     matmul_activation_backward(ctx_, gradient);
@@ -176,7 +176,7 @@ TEST_P(LargeMatmulActivationTest, BlocksTakeManyTiles) {
   }
 }
 
-// Rows that are parts of wider ones, whose other columns stay as they are.
+// Rows that are parts of wider ones, whose other columns must not change.
 TEST_P(FusedMatmulActivationTest, TakesStridedViews) {
   constexpr int64_t n = 2085, k = 128, f = 384, begin = 16, wide = f + 40;
   const auto part = [&](uint32_t seed) { return matrix(n, wide, seed).slice_cols(begin, begin + f); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A norm that does the product before it is compared with both ops on the same device. Operands are small integers, so
-// that every way to add up the product gives the same bits.
+// A norm with a fused GEMM is compared with the two ops on the same device. Operands are small integers, so that every
+// order of summation gives the same bits.
 #include <cmath>
 
 #include "ops/norm/norm.h"
@@ -12,8 +12,8 @@ namespace {
 struct Size {
   int64_t rows, depth, cols;
 };
-// What one kernel of a GPU takes: both widths, rows that fill no tile, an odd number of tiles, more tiles than blocks,
-// numbers of blocks that end at each place of the ring.
+// Cases for the fused kernel of a GPU: both widths, rows that do not fill a tile, an odd number of tiles, more tiles
+// than blocks, and numbers of blocks that end at each position of the ring.
 constexpr Size kJoined[] = {{8200, 384, 384},  {8320, 448, 384},  {17033, 256, 384},
                             {8192, 1536, 384}, {17033, 320, 256}, {8200, 1024, 256}};
 constexpr Size kApart[] = {{37, 24, 45}, {37, 64, 384}};
@@ -40,7 +40,7 @@ class MatmulNormTest : public OpTest {
   TensorView vector(int64_t cols, uint32_t seed) {
     return upload(random_values(cols, seed, 1, dtype()), {cols}, dtype());
   }
-  // Outputs of their own, so that two ways can be compared.
+  // Separate outputs, so that two implementations can be compared.
   NormArgs forward_of(const NormArgs& inputs) {
     NormArgs args = inputs;
     args.sum = tensor(args.x.shape, dtype());

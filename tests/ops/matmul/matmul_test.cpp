@@ -9,7 +9,7 @@ namespace {
 struct Size {
   int64_t m, n, k;
 };
-// The last can be read 16 bytes at a time.
+// The last one can be read 16 bytes at a time.
 constexpr Size kSizes[] = {{1, 1, 1},    {3, 5, 7},       {37, 45, 33},   {1, 300, 65},
                            {129, 1, 40}, {210, 170, 190}, {128, 136, 264}};
 
@@ -27,7 +27,7 @@ class MatmulTest : public OpTest {
             .transpose_b = transpose_b};
   }
 
-  // In double, of the values the op sees; `old` is c before.
+  // Computed in double precision from the rounded inputs of the op; `old` is the previous c.
   static std::vector<float> reference(const MatmulArgs& args, const std::vector<float>& old = {}) {
     const std::vector<float> a = download(args.a), b = download(args.b);
     const std::vector<float> bias = args.bias.defined() ? download(args.bias) : std::vector<float>{};
@@ -73,7 +73,7 @@ TEST_P(MatmulTest, Fp32Result) {
   expect_product(args, reference(args));
 }
 
-// Large enough for several tiles: each must find its own part of the bias.
+// Large enough for several tiles: each must use its own part of the bias.
 TEST_P(MatmulTest, BetaAndBias) {
   for (DType c_type : {dtype(), DType::fp32}) {
     for (float beta : {1.0f, 0.5f}) {
@@ -101,7 +101,7 @@ TEST_P(MatmulTest, Tf32) {
 TEST_P(MatmulTest, ColumnsOfPackedBuffers) {
   MatmulArgs args = make({21, 13, 17}, false, true, dtype());
   const MatmulArgs dense = args;
-  // The view in columns 9.. of a buffer of 40, with 7 around it.
+  // The view is in columns 9.. of a buffer of 40 columns filled with 7.
   const auto pack = [&](const TensorView& view) {
     std::vector<float> wide(static_cast<size_t>(view.rows() * 40), 7.0f);
     const std::vector<float> values = download(view);
@@ -116,13 +116,13 @@ TEST_P(MatmulTest, ColumnsOfPackedBuffers) {
   matmul(ctx_, dense);
   matmul(ctx_, args);
   expect_product(args, reference(args));
-  // A GPU has other kernels for what it cannot read 16 bytes at a time.
+  // A GPU uses other kernels for data that cannot be read 16 bytes at a time.
   if (!on_gpu()) expect_same_bits(download(c), download(dense.c), "c");
   expect_same_bits(download(around.slice_cols(0, 9)), std::vector<float>(21 * 9, 7.0f), "left of c");
   expect_same_bits(download(around.slice_cols(22, 40)), std::vector<float>(21 * 18, 7.0f), "right of c");
 }
 
-// Three products whose operands and results have other things between them.
+// Three GEMMs whose operands and results are not adjacent.
 TEST_P(MatmulTest, Batch) {
   constexpr int64_t kM = 40, kN = 24, kK = 33, kCount = 3, kA = kK * kM + 8, kB = kK * kN + 16, kC = kM * kN + 4;
   for (float beta : {0.0f, 1.0f}) {
@@ -144,7 +144,7 @@ TEST_P(MatmulTest, Batch) {
       const std::vector<float> before = beta == 0 ? std::vector<float>{} : std::vector<float>(begin, begin + kM * kN);
       expect_product(part, reference(part, before));
       expect_same_bits(download(c.slice_rows(i * kC + kM * kN, (i + 1) * kC)),
-                       std::vector<float>(begin + kM * kN, begin + kC), "behind a result");
+                       std::vector<float>(begin + kM * kN, begin + kC), "after a result");
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A norm's forward and backward on random values, for the tests of both and of what is fused with them.
+// The forward and backward of a norm on random values, for the tests of both and of ops fused with them.
 #pragma once
 
 #include "ops/norm/norm.h"
@@ -7,7 +7,7 @@
 
 namespace gradmill::test {
 
-inline constexpr int64_t kRows = 37, kCols = 45;  // not multiples of anything
+inline constexpr int64_t kRows = 37, kCols = 45;  // multiples of no tile size
 
 struct Problem {
   NormArgs forward;
@@ -51,7 +51,7 @@ class NormTest : public OpTest {
   }
 };
 
-// Every way in which a GPU spreads a row over its threads, in 16-bit types and in fp32. 45 columns and 16400 take the
+// Covers every distribution of a row over a GPU's threads, in 16-bit types and in fp32. 45 and 16400 columns use the
 // kernels for any width.
 inline const Shape kShapes[] = {{kRows, kCols}, {5000, 8},    {kRows, 64}, {9, 128},   {7, 192},
                                 {9, 256},       {kRows, 384}, {9, 512},    {21, 768},  {21, 896},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms with dropout, outputs made again and a branch's bias.
+// Norms with dropout, recomputed outputs, and the gradient of a branch's bias.
 #include "ops/bias_grad.h"
 #include "ops/dropout.h"
 #include "ops/norm/norm_fixture.h"
@@ -7,7 +7,7 @@
 namespace gradmill::test {
 namespace {
 
-// What the fused outputs are compared with: the ops they stand for, on the same device, bit for bit.
+// The fused outputs are compared with the separate ops on the same device, bit for bit.
 class NormFusionTest : public NormTest {
  protected:
   NormFusionTest() {
@@ -43,7 +43,7 @@ TEST_P(NormFusionTest, ForwardDropsDelta) {
   }
 }
 
-// A GPU has kernels for 384 columns without bias. A bias of -0 changes nothing but the kernel.
+// A GPU has special kernels for 384 columns without bias. A bias of -0 changes only the choice of kernel.
 TEST_P(NormFusionTest, WithoutBiasAsWithOneOfNothing) {
   for (const Shape& shape : {Shape{1, 384}, Shape{kRows, 384}, Shape{205, 384}}) {
     for (bool drops : {false, true}) {
@@ -60,7 +60,7 @@ TEST_P(NormFusionTest, WithoutBiasAsWithOneOfNothing) {
       expect_same_bits(download(without.forward.rstd), download(with.forward.rstd), "rstd");
       expect_same_bits(download(without.forward.y.plain), download(with.forward.y.plain), "y");
 
-      // The gradient of a bias, or the output again, takes the other kernel.
+      // A bias gradient, or a recomputed output, makes it use the other kernel.
       with.backward.dresidual = upload(download(with.forward.x), shape, dtype());
       without.backward = with.backward;
       without.backward.dx = without.backward.dresidual;  // in place
@@ -107,7 +107,7 @@ TEST_P(NormFusionTest, BackwardGivesTheOutputAgainAndDropsItsGradient) {
   }
 }
 
-// The gradient of a bias in front of the norm is the sum of what was stored, dropped or not; for RMSNorm too.
+// The gradient of a bias before the norm is the sum of what was stored, with or without dropout; also for RMSNorm.
 TEST_P(NormFusionTest, BackwardCollectsForTheBranchsBias) {
   for (NormKind kind : {NormKind::rms, NormKind::layer}) {
     for (const Shape& shape : kShapes) {
@@ -138,7 +138,7 @@ TEST_P(NormFusionTest, BackwardCollectsForTheBranchsBias) {
   }
 }
 
-// Each alone, without dropout, in place.
+// Each output alone, without dropout, in place.
 TEST_P(NormFusionTest, BackwardGivesEitherAlone) {
   for (const Shape& shape : {Shape{kRows, kCols}, Shape{kRows, 384}}) {
     const ArenaScope scope(ctx_.persistent);

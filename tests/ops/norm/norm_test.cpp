@@ -5,12 +5,12 @@ namespace gradmill::test {
 namespace {
 
 TEST_P(NormTest, MatchesFp32) {
-  const bool approximate = on_gpu() && dtype() == DType::fp32;  // sums in another order than the CPU's
+  const bool approximate = on_gpu() && dtype() == DType::fp32;  // sums in another order than on the CPU
   for (NormKind kind : {NormKind::rms, NormKind::layer}) {
     for (const Shape& shape : kShapes) {
       const ArenaScope scope(ctx_.persistent);
       Problem narrow = make(kind, dtype(), shape), wide = make(kind, DType::fp32, shape);
-      // The narrow sum is rounded before the norm sees it: give the reference the same sum.
+      // The narrow sum is rounded before the norm reads it, so the reference gets the same sum.
       norm_forward(ctx_, narrow.forward);
       wide.forward.x = upload(download(narrow.forward.sum), shape, DType::fp32);
       wide.forward.delta = wide.forward.sum = {};
@@ -82,7 +82,7 @@ TEST_P(NormTest, InPlace) {
 }
 
 TEST_P(NormTest, StridedRowsLeaveTheirNeighboursAlone) {
-  for (int64_t begin : {16, 3}) {  // aligned, and not
+  for (int64_t begin : {16, 3}) {  // aligned and unaligned
     Problem s = make(NormKind::rms, dtype(), {5, 64});
     norm_forward(ctx_, s.forward);
     NormArgs strided = s.forward;
@@ -99,7 +99,7 @@ TEST_P(NormTest, StridedRowsLeaveTheirNeighboursAlone) {
   }
 }
 
-// A GPU's block that has many rows gets the next ones while it works on some: in place and with a ragged end.
+// A block that has many rows loads the next ones while it processes some. Tested in place and with a ragged end.
 TEST_P(NormTest, RowsOfABlockFollowEachOther) {
   for (NormKind kind : {NormKind::rms, NormKind::layer}) {
     for (const Shape& shape : {Shape{101, 384}, Shape{101, 768}, Shape{101, 896}, Shape{97, 1024}, Shape{43, 2048}}) {
@@ -126,8 +126,8 @@ TEST_P(NormTest, RowsOfABlockFollowEachOther) {
   }
 }
 
-// LayerNorm without biases is the one whose biases are 0. A GPU's kernel for it takes rows of 97 to 128 packs by one
-// warp, where registers would be too few for the sums of biases too: there a row is added in another order.
+// A LayerNorm without biases equals one whose biases are 0. A GPU's kernel for it processes rows of 97 to 128 packs
+// with one warp, where registers would not suffice for the sums of biases; there a row is summed in another order.
 TEST_P(NormTest, LayerWithoutBias) {
   for (const Shape& each : kShapes) {
     const ArenaScope scope(ctx_.persistent);

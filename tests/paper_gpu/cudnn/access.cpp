@@ -14,7 +14,7 @@
 namespace gradmill::paper::dnn {
 namespace {
 
-constexpr float kNowhere = std::numeric_limits<float>::quiet_NaN();  // what is read where there is no memory
+constexpr float kNowhere = std::numeric_limits<float>::quiet_NaN();  // the result of reading missing memory
 
 float to_float(float value) { return value; }
 float to_float(int32_t value) { return static_cast<float>(value); }
@@ -29,7 +29,7 @@ void from_float(float value, int32_t& to) { to = static_cast<int32_t>(value); }
 void from_float(float value, Bf16& to) { to = Bf16(value); }
 void from_float(float value, Half& to) { to.bits = _cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT); }
 
-// Calls with an element of the tensor's type.
+// Calls body with an element of the tensor's type.
 template <class Body>
 void for_type(cudnnDataType_t type, const Body& body) {
   switch (type) {
@@ -69,7 +69,7 @@ int64_t Access::integer(int tensor, int64_t at) {
   return *reinterpret_cast<const int32_t*>(data);
 }
 
-// Said once of each tensor: more would not tell more.
+// Reported once per tensor, because more reports would add nothing.
 bool Access::expect(bool read, int tensor, int64_t sequence, int64_t head, const void* data, int64_t elements) {
   if (at(tensor).by_value) return true;
   const size_t bytes = static_cast<size_t>(elements) * at(tensor).element_bytes();
@@ -115,7 +115,7 @@ Slice Access::load(int tensor, int64_t sequence, int64_t head, BufferPool& pool)
   const Tensor& t = at(tensor);
   const Window from = window(tensor, sequence, head);
   Slice slice{.rows = from.rows, .cols = from.cols, .buffer = pool.take(static_cast<size_t>(from.rows * from.cols))};
-  // In the order of memory: along the columns, or along the rows of a transposed tensor.
+  // In memory order: along the columns, or along the rows of a transposed tensor.
   const bool turned = from.col_stride != 1 && from.row_stride == 1;
   const int64_t outer = turned ? from.cols : from.rows, inner = turned ? from.rows : from.cols;
   const int64_t outer_stride = turned ? from.col_stride : from.row_stride;
@@ -149,7 +149,7 @@ void Access::store(int tensor, int64_t sequence, int64_t head, const Slice& slic
     auto* const data = reinterpret_cast<Element*>(to.begin);
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < cols;) {
-        // As many as lie side by side.
+        // As many elements as are contiguous.
         const int64_t run = to.col_stride == 1 ? cols : 1;
         Element* const begin = data + r * to.row_stride + c * to.col_stride;
         if (!expect(false, tensor, sequence, head, begin, run)) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN on paper: the functions that cudnn-frontend calls for attention, as a library that is opened by name. It
-// computes what it is asked for, and refuses what cuDNN of its version would refuse on that GPU.
+// cuDNN on the paper GPU: the functions that cudnn-frontend calls for attention, as a library that is opened by name.
+// It computes the results, and refuses what cuDNN of this version would refuse on the GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ cudnnStatus_t refuse(cudnnStatus_t status, const std::string& why) {
   last_error = why;
   return status;
 }
-// For what the real library would take wrongly, or not at all.
+// For calls that the real library would misinterpret or not support.
 cudnnStatus_t refuse_with_fault(cudnnStatus_t status, const std::string& why) {
   fault("cuDNN: " + why);
   return refuse(status, why);

@@ -8,7 +8,7 @@
 namespace gradmill::paper {
 namespace {
 
-constexpr int64_t kBytes = 2;  // of an element
+constexpr int64_t kBytes = 2;  // per element
 
 double rounded(double value, DType dtype) {
   const auto narrow = static_cast<float>(value);
@@ -104,7 +104,7 @@ class HeadReference {
   int64_t begin_, length_, head_, q_, k_, key_value_;
 };
 
-// On a stream of its own, which is waited for.
+// Uses a separate stream, and waits for it.
 void transfer(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   cudaStream_t stream = nullptr;
   cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);

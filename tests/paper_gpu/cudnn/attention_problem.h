@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention for tests of the paper cuDNN: memory on the paper GPU as the trainer lays it out, and what must come out of
-// it, computed plainly in double.
+// Attention for tests of the paper cuDNN: memory on the paper GPU in the trainer's layout, and the expected results,
+// computed naively in double precision.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@
 
 namespace gradmill::paper {
 
-// Memory of the GPU. What is not filled is unwritten.
+// GPU memory. It counts as unwritten until it is filled.
 class DeviceArray {
  public:
   explicit DeviceArray(size_t bytes);
@@ -34,7 +34,7 @@ struct AttentionCase {
   int64_t heads = 2, kv_heads = 2, head_dim = 64;
   int64_t left = -1, right = 0;
   bool ragged = false, deterministic = false;
-  int64_t padding = 0;  // rows after the last sequence, when ragged
+  int64_t padding = 0;  // rows after the last sequence, if ragged
   DType dtype = DType::bf16;
 
   cuda::SdpaProblem problem() const;
@@ -42,22 +42,22 @@ struct AttentionCase {
 
 const std::vector<AttentionCase>& attention_cases();
 
-// In each row q, k and v lie side by side, and so do their gradients. Results of padding rows are 0.
+// In each row q, k and v are side by side, and so are their gradients. Results of padding rows are 0.
 struct AttentionValues {
   std::vector<double> qkv, out, dout, dqkv;
   std::vector<double> lse;  // by row and head
 };
 
-// Random inputs that the type can hold, and the results.
+// Random inputs that the type can represent, and the results.
 AttentionValues reference(const AttentionCase& c);
 
-// Inputs are written, results are not. Gradients have a buffer of their own.
+// Inputs are written, results are not. Gradients are in a separate buffer.
 class AttentionMemory {
  public:
   AttentionMemory(const AttentionCase& c, const AttentionValues& values);
 
   cuda::SdpaBuffers buffers(size_t workspace_bytes);
-  AttentionValues read() const;  // results, without padding rows
+  AttentionValues read() const;  // the results, without padding rows
   const std::byte* out_row(int64_t row) const;
 
   DeviceArray qkv, out, dout, dqkv, lse, lens;

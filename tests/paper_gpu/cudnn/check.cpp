@@ -8,7 +8,7 @@
 namespace gradmill::paper::dnn {
 namespace {
 
-// For a tensor whose sequences begin where its strides say.
+// For a tensor whose sequences begin at the positions given by its strides.
 int64_t elements_spanned(const Tensor& tensor) {
   int64_t last = 0;
   for (size_t axis = 0; axis < 4; ++axis) last += (tensor.dim[axis] - 1) * tensor.stride[axis];
@@ -20,12 +20,12 @@ std::string check_tensor(const Tensor& tensor, const Pack& pack) {
   if (found == pack.data.end() || found->second == nullptr) return tensor.describe() + " has no memory";
   if (tensor.by_value) return {};
   const void* const data = found->second;
-  // The frontend says the same of all tensors, but does not keep to it for numbers that it has in the workspace.
+  // The frontend declares the same alignment for all tensors, but does not follow it for numbers in the workspace.
   const size_t alignment = tensor.is_narrow() ? static_cast<size_t>(tensor.alignment) : tensor.element_bytes();
   if (reinterpret_cast<uintptr_t>(data) % alignment != 0) {
     return fmt::format("{} is not aligned to {} bytes", tensor.describe(), alignment);
   }
-  // How far a ragged one reaches is known when its offsets are.
+  // The extent of a ragged tensor is known only when its offsets are.
   const int64_t elements = tensor.offsets == kNone ? elements_spanned(tensor) : 1;
   expect_inside(data, static_cast<size_t>(elements) * tensor.element_bytes(), Where::device_or_host,
                 "cuDNN's " + tensor.describe());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The paper cuDNN, asked by the trainer's own code: what it computes, what it refuses, and which faults it finds.
+// Tests the paper cuDNN through the trainer's own code: its results, its refusals, and the faults it finds.
 #include <cudnn_graph.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class CudnnTest : public testing::Test {
   static bool takes(const AttentionCase& c) {
     const int generation = gpu().compute_capability / 10;
     if (generation < 8 || (c.head_dim > 128 && generation != 9)) return false;
-    // q, k and v lie side by side, which 12.0 does not take.
+    // q, k and v are side by side, which 12.0 does not support.
     return !c.ragged || generation == 9 || generation == 10 || (generation == 8 && !c.deterministic);
   }
 
@@ -105,7 +105,7 @@ TEST_F(CudnnTest, ComputesWhatTheReferenceDoes) {
   }
 }
 
-// Their graphs are others: the frontend goes around faults of theirs.
+// The frontend builds other graphs for older versions, to avoid their defects.
 TEST_F(CudnnTest, ComputesAsOlderVersionsToo) {
   for (const char* version : {"90800", "91000", "91500"}) {
     setenv("PAPER_CUDNN", version, 1);
@@ -133,7 +133,7 @@ TEST_F(CudnnTest, RunsAgainFromAGraph) {
   plan->run(handle_, buffers);
   cudaStreamEndCapture(stream_, &graph);
   cudaGraphInstantiate(&runnable, graph, 0);
-  plan.reset();  // with its scale, which a launch copies
+  plan.reset();  // including its scale, which a launch copies
   EXPECT_NE(why_not_read(reinterpret_cast<uint64_t>(memory.out_row(0)), 2), "");
   cudaGraphLaunch(runnable, stream_);
   cudaStreamSynchronize(stream_);
@@ -174,7 +174,7 @@ TEST_F(CudnnTest, RefusesWhatTheLibraryDoes) {
   EXPECT_TRUE(new_faults().empty());
 }
 
-// As cuDNN 9.19 says: matrices of 4 x 12 x 1024 x 128 elements, of all heads or of scores.
+// As measured for cuDNN 9.19: matrices of 4 x 12 x 1024 x 128 elements, for all heads or for the scores.
 TEST_F(CudnnTest, WantsTheWorkspaceThatTheLibraryDoes) {
   if (gpu().compute_capability / 10 != 9) GTEST_SKIP() << "of Hopper";
   AttentionCase c{.name = "", .lens = {1024, 1024, 1024, 1024}, .heads = 12, .kv_heads = 4, .head_dim = 128};
@@ -201,7 +201,7 @@ TEST_F(CudnnTest, FindsUnwrittenMemory) {
   wrong.v = fresh.data();
   run(forward, wrong);
   expect_fault("tensor 3 (2 x 2 x 128 x 64), sequence 0, head 0");
-  run(backward, buffers);  // where all is written, if only by that forward
+  run(backward, buffers);  // this also writes all outputs of the forward
   EXPECT_TRUE(new_faults().empty());
   wrong = buffers;
   wrong.dout = fresh.data();
@@ -228,7 +228,7 @@ TEST_F(CudnnTest, FindsMemoryThatIsNotThere) {
   wrong = buffers;
   wrong.out = small.data();
   run(forward, wrong);
-  EXPECT_EQ(new_faults().size(), 2u);  // when it is asked for, and at the row that is written beyond the end
+  EXPECT_EQ(new_faults().size(), 2u);  // one for the request, and one for the row that is written beyond the end
 }
 
 TEST_F(CudnnTest, FindsLengthsThatDoNotFit) {

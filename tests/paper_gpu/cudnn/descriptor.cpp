@@ -38,7 +38,7 @@ std::unique_ptr<Attribute> none(cudnnBackendAttributeType_t type) {
   return std::make_unique<Attribute>(Attribute{.type = type, .count = 0, .bytes = {}, .descriptors = {}});
 }
 
-// A finished descriptor with one attribute, which is a descriptor itself.
+// A finished descriptor with a single attribute, which is itself a descriptor.
 Handle make(cudnnBackendDescriptorType_t type, cudnnBackendAttributeName_t name, const Handle& child) {
   auto made = std::make_shared<Descriptor>();
   made->type = type;
@@ -47,10 +47,10 @@ Handle make(cudnnBackendDescriptorType_t type, cudnnBackendAttributeName_t name,
   return made;
 }
 
-// Engines can be asked for by number, which the frontend does for some problems.
+// Engines can be requested by number, as the frontend does for some problems.
 constexpr int64_t kNumEngines = 16;
 
-// One recommendation for what is supported, none for the rest.
+// Recommends one engine for a supported graph, and none otherwise.
 std::unique_ptr<Attribute> find_engines(const Handle& operations) {
   if (operations == nullptr || !refusal(*operations->graph).empty()) return none(CUDNN_TYPE_BACKEND_DESCRIPTOR);
   const Handle engine = make(CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, operations);

@@ -19,19 +19,19 @@ struct Graph;
 struct Attribute {
   cudnnBackendAttributeType_t type = CUDNN_TYPE_INT64;
   int64_t count = 0;
-  std::vector<std::byte> bytes;                          // of plain values
-  std::vector<std::shared_ptr<Descriptor>> descriptors;  // of CUDNN_TYPE_BACKEND_DESCRIPTOR
+  std::vector<std::byte> bytes;                          // plain values
+  std::vector<std::shared_ptr<Descriptor>> descriptors;  // values of CUDNN_TYPE_BACKEND_DESCRIPTOR
 };
 
-// Does not change after cudnnBackendFinalize, so descriptors made of others may share them.
+// Does not change after cudnnBackendFinalize, so that other descriptors may share it.
 struct Descriptor {
   cudnnBackendDescriptorType_t type;
   std::map<cudnnBackendAttributeName_t, Attribute> attributes;
   bool finalized = false;
-  std::shared_ptr<const Graph> graph;  // of CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR
+  std::shared_ptr<const Graph> graph;  // set in a CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR
 
   const Attribute* find(cudnnBackendAttributeName_t name) const;
-  // The first of the attribute's descriptors; null if it has none.
+  // The first descriptor of the attribute; null if there is none.
   std::shared_ptr<Descriptor> child(cudnnBackendAttributeName_t name) const;
 
   template <class Value>
@@ -49,15 +49,15 @@ struct Descriptor {
   bool flag(cudnnBackendAttributeName_t name) const { return value<uint8_t>(name, 0) != 0; }
 };
 
-// What a program holds as cudnnBackendDescriptor_t points to one of these.
+// The object that a cudnnBackendDescriptor_t points to.
 using Handle = std::shared_ptr<Descriptor>;
 
 Attribute make_attribute(cudnnBackendAttributeType_t type, int64_t count, const void* elements);
-// Copies up to `requested` elements out. Descriptors are copied into those that the caller has made for them.
+// Copies up to `requested` elements. Descriptors are copied into those that the caller has created for them.
 void copy_out(const Attribute& attribute, int64_t requested, int64_t* count, void* elements);
 
-// Attributes that the library computes: engines of a graph, their properties, the workspace of a plan. Null if `name`
-// is none of them.
+// Attributes computed by the library: engines of a graph, their properties, the workspace of a plan. Null if `name` is
+// another attribute.
 std::unique_ptr<Attribute> computed_attribute(const Handle& descriptor, cudnnBackendAttributeName_t name);
 
 }  // namespace gradmill::paper::dnn

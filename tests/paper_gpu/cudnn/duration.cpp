@@ -14,7 +14,7 @@ double elements(const Tensor& tensor) {
   return count;
 }
 
-// A causal mask compares indices: the library skips the half of the scores that it hides.
+// A causal mask compares indices. The library skips the half of the scores that it hides.
 bool is_causal(const Graph& graph) {
   return std::any_of(graph.operations.begin(), graph.operations.end(), [](const Operation& operation) {
     return operation.kind == Kind::pointwise && operation.mode == CUDNN_POINTWISE_GEN_INDEX;

@@ -5,7 +5,7 @@
 
 namespace gradmill::paper::dnn {
 
-// Seconds that a graph takes by the cost model.
+// The seconds that a graph takes according to the cost model.
 double duration_of(const Graph& graph);
 
 }  // namespace gradmill::paper::dnn

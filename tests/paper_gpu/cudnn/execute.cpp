@@ -43,7 +43,7 @@ class Interpreter {
 
   const Tensor& at(int tensor) const { return graph_.tensors[index(tensor)]; }
 
-  // Inputs are loaded when they are first needed and kept for the heads that share them.
+  // Inputs are loaded on first use and kept for the heads that share them.
   const Slice& input(int tensor) {
     const Tensor& t = at(tensor);
     Slice& slice = slices_[index(tensor)];
@@ -63,7 +63,7 @@ class Interpreter {
     return slice;
   }
 
-  // A sum over heads has no slice of its own until the last of them.
+  // A sum over heads has no slice of its own until the last head.
   void release(int tensor) {
     if (!is_unfinished_sum(tensor)) pool_.give_back(std::exchange(slices_[index(tensor)].buffer, {}));
   }
@@ -105,7 +105,7 @@ class Interpreter {
     if (!t.is_virtual) access_.store(tensor, sequence_, graph_.head_of(t, head_), slice);
   }
 
-  // A sequence's own size, if the product has a tensor that says it.
+  // The sequence's own size, if the product has a tensor with sizes.
   int64_t limited(int64_t size, int lengths, const Tensor& tensor) {
     if (lengths == kNone) return size;
     const int64_t length = access_.integer(lengths, sequence_);
@@ -171,7 +171,7 @@ class Interpreter {
     operation.reduction == CUDNN_REDUCE_TENSOR_ADD ? sum_rows(x, made) : max_rows(x, made);
   }
 
-  // The first tells what is wrong; others follow from it.
+  // Reports only the first problem, because others follow from it.
   void complain(const std::string& what) {
     if (!std::exchange(complained_, true)) fault(what);
   }
@@ -179,13 +179,13 @@ class Interpreter {
   const Graph& graph_;
   Access access_;
   BufferPool pool_;
-  std::vector<Slice> slices_;  // by indices of tensors
-  std::vector<Place> places_;  // of inputs: which part of them the slice is
+  std::vector<Slice> slices_;  // by tensor index
+  std::vector<Place> places_;  // for inputs: the part of the tensor that the slice contains
   int64_t sequence_ = 0, head_ = 0;
   bool complained_ = false;
 };
 
-// Whoever keeps something in the workspace loses it.
+// Overwrites the workspace, so that data kept there is lost.
 void overwrite(std::byte* workspace, int64_t bytes) {
   constexpr int64_t kMost = 1 << 16;
   const auto size = static_cast<size_t>(std::min(bytes, kMost));

@@ -7,18 +7,18 @@
 
 namespace gradmill::paper::dnn {
 
-// The addresses of a graph's tensors by their numbers; workspace_bytes() of limits.h from `workspace` on.
+// The addresses of a graph's tensors by their numbers. The workspace has workspace_bytes() of limits.h bytes.
 struct Pack {
   std::map<int64_t, void*> data;
   void* workspace = nullptr;
 };
 
-// Looks at the addresses before anything is computed. Memory that was not allocated is a fault. Returns why the graph
-// cannot be computed at all; empty if it can.
+// Checks the addresses before the computation. Memory outside allocations is a fault. Returns why the graph cannot be
+// computed at all; empty if it can.
 std::string check(const Graph& graph, const Pack& pack);
 
-// Computes the graph in fp32, one head of one sequence after the other. Each result is rounded to its tensor's type,
-// virtual ones too. Tensors by value are copied when this is made, as a launch does.
+// Computes the graph in fp32, one head of one sequence at a time. Each result, even of a virtual tensor, is rounded to
+// its tensor's type. Tensors passed by value are copied by the constructor, as by a launch.
 class Execution {
  public:
   Execution(std::shared_ptr<const Graph> graph, const Pack& pack);
@@ -27,8 +27,8 @@ class Execution {
  private:
   std::shared_ptr<const Graph> graph_;
   std::byte* workspace_;
-  std::vector<std::byte*> data_;                                   // by indices of tensors
-  std::vector<std::shared_ptr<std::array<std::byte, 8>>> values_;  // what data_ points to of tensors by value
+  std::vector<std::byte*> data_;                                   // by tensor index
+  std::vector<std::shared_ptr<std::array<std::byte, 8>>> values_;  // the targets of data_ for tensors passed by value
 };
 
 }  // namespace gradmill::paper::dnn

@@ -18,7 +18,7 @@ bool is_ready(const Graph& graph, const Operation& operation, const std::vector<
   });
 }
 
-// Which of the operations comes when: the first that is ready, again and again.
+// The execution order of the operations: repeatedly the first one that is ready.
 std::vector<size_t> order_of(const Graph& graph) {
   std::vector<size_t> order;
   std::vector<bool> done(graph.operations.size());
@@ -60,7 +60,7 @@ void find_sizes(Graph& graph) {
   }
 }
 
-// A tensor of all heads, in the workspace, has the offsets of the gradient that its groups are summed to.
+// A tensor for all heads, in the workspace, has the offsets of the gradient that its groups are summed to.
 void find_offset_scales(Graph& graph) {
   for (const Operation& operation : graph.operations) {
     if (operation.kind != Kind::reduction) continue;
@@ -70,7 +70,7 @@ void find_offset_scales(Graph& graph) {
   }
 }
 
-// An index depends on the size of its input alone.
+// An index depends only on the size of its input.
 bool is_shared(const Graph& graph, const Operation& operation) {
   if (operation.kind != Kind::pointwise || operation.mode == CUDNN_POINTWISE_GEN_INDEX) {
     return operation.kind == Kind::pointwise;

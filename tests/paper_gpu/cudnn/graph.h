@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cudnn-frontend makes of attention: a graph of products, reductions and pointwise operations, about 20 for the
+// cudnn-frontend's form of attention: a graph of products, reductions and pointwise operations, about 20 for the
 // forward and 30 for the backward. Most of its tensors are virtual: the library keeps them on the chip.
 #pragma once
 
@@ -12,9 +12,9 @@
 
 namespace gradmill::paper::dnn {
 
-constexpr int kNone = -1;  // in the place of a tensor's index
+constexpr int kNone = -1;  // in place of a tensor's index
 
-// Dimensions are sequences, heads, rows and columns. Strides are in elements.
+// The dimensions are sequences, heads, rows and columns. Strides are in elements.
 struct Tensor {
   int64_t id = 0;
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
@@ -22,13 +22,13 @@ struct Tensor {
   int64_t alignment = 1;  // of its address, in bytes
   bool is_virtual = false;
   bool by_value = false;  // one element in host memory, read when the plan is executed
-  int offsets = kNone;    // the tensor that says where each sequence begins, in elements
+  int offsets = kNone;    // the tensor with the start of each sequence, in elements
   int64_t offset_scale = 1;
   int producer = kNone;  // the operation that computes it
 
   size_t element_bytes() const;
   bool is_narrow() const { return type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16; }
-  // The dimension along which a sequence lies in memory: rows or, in a transposed tensor, columns.
+  // The dimension along which a sequence is stored: rows or, in a transposed tensor, columns.
   int sequence_axis() const { return dim[3] > 1 && stride[3] > stride[2] ? 3 : 2; }
   std::string describe() const;
 };
@@ -37,15 +37,15 @@ enum class Kind { product, pointwise, reduction, transposition };
 
 struct Operation {
   Kind kind = Kind::pointwise;
-  int x = kNone, b = kNone, t = kNone;            // inputs; of a product x and b
+  int x = kNone, b = kNone, t = kNone;            // inputs; for a product x and b
   int y = kNone;                                  // output
-  int rows = kNone, cols = kNone, depth = kNone;  // of a product: tensors with each sequence's own sizes
+  int rows = kNone, cols = kNone, depth = kNone;  // for a product: tensors with the sizes of each sequence
   cudnnPointwiseMode_t mode = CUDNN_POINTWISE_IDENTITY;
   cudnnReduceTensorOp_t reduction = CUDNN_REDUCE_TENSOR_ADD;
-  int64_t axis = 0;  // of CUDNN_POINTWISE_GEN_INDEX
-  // The same for all heads of a sequence, such as masks.
+  int64_t axis = 0;  // for CUDNN_POINTWISE_GEN_INDEX
+  // The same for all heads of a sequence, for example a mask.
   bool is_shared = false;
-  // Results that no operation after this one needs.
+  // Results that no later operation needs.
   std::vector<int> last_uses;
 
   std::vector<int> inputs() const;
@@ -56,11 +56,11 @@ struct Graph {
   std::vector<Operation> operations;  // each after those whose results it needs
   int64_t sequences = 1, heads = 1;
 
-  // The head of `tensor` that belongs to head `head` of the queries.
+  // The head of `tensor` that belongs to query head `head`.
   int64_t head_of(const Tensor& tensor, int64_t head) const { return head / (heads / tensor.dim[1]); }
 };
 
-// Throws std::runtime_error where a descriptor says something that is not on paper.
+// Throws std::runtime_error for descriptors that the paper GPU does not support.
 std::shared_ptr<const Graph> read_graph(const Descriptor& operation_graph);
 
 }  // namespace gradmill::paper::dnn

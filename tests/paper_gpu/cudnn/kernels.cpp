@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kLanes = 8;
 
-// Reduces one row: separate lanes, joined at the end.
+// Reduces one row in separate lanes, which are combined at the end.
 template <class Join>
 float reduce(const float* values, int64_t count, float start, const Join& join) {
   std::array<float, kLanes> lanes;

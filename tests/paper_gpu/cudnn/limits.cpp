@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cuDNN 9.19 itself answers when it is asked for engines and their workspace with the properties of these GPUs; of
-// older versions, what NVIDIA's support matrix and release notes say.
+// The limits of cuDNN 9.19 are its own answers when asked for engines and their workspace with the properties of these
+// GPUs. Those of older versions are from NVIDIA's support matrix and release notes.
 #include "paper_gpu/cudnn/limits.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kThisVersion = 91900;
 
-// What the limits depend on.
+// The properties that the limits depend on.
 struct Problem {
   const Tensor* q = nullptr;
   int64_t head_dim = 0;
@@ -28,7 +28,7 @@ const Tensor& at(const Graph& graph, int tensor) { return graph.tensors[static_c
 Problem problem_of(const Graph& graph) {
   Problem found;
   int products = 0;
-  bool converts = false;  // from sums that many blocks add to, in no certain order
+  bool converts = false;  // from sums that many blocks add to in unspecified order
   for (const Operation& operation : graph.operations) {
     products += operation.kind == Kind::product;
     converts |= operation.kind == Kind::pointwise && operation.mode == CUDNN_POINTWISE_IDENTITY;
@@ -43,7 +43,7 @@ Problem problem_of(const Graph& graph) {
   return found;
 }
 
-// Hopper's backward is for wider heads since 9.5, all forwards are since 9.10.
+// Hopper's backward supports wider heads since 9.5, all forwards since 9.10.
 int64_t widest_head(int generation, bool backward) {
   if (generation == 9) return backward && version() < 90500 ? 128 : 256;
   return backward || version() < 91000 ? 128 : 256;
@@ -60,7 +60,7 @@ std::string refuses_ragged(const Problem& problem, int generation) {
   return gpu().compute_capability == 120 && interleaved ? "interleaved layouts are not supported" : "";
 }
 
-// Rows must be where copies of 16 bytes can begin.
+// Rows must start where copies of 16 bytes can begin.
 std::string refuses_layout(const Tensor& tensor) {
   for (size_t axis = 1; axis < 4; ++axis) {
     const bool stands_alone = tensor.dim[axis] == 1 || tensor.stride[axis] == 1;
@@ -113,7 +113,7 @@ int64_t workspace_bytes(const Graph& graph) {
   const int generation = gpu().compute_capability / 10;
   const int64_t matrix = dim[0] * dim[1] * dim[2] * problem.head_dim;
   int64_t bytes = 256 + (problem.ragged ? 768 * dim[0] : 0);
-  // Gradients of keys and values of all heads, to be summed over groups.
+  // Gradients of keys and values for all heads, to be summed over groups.
   const int64_t sums = num_sums_of_heads(graph);
   bytes += 2 * sums * matrix;
   if (problem.deterministic) {

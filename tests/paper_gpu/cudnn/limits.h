@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cuDNN of the version on paper does for attention on the GPU on paper.
+// The attention that the paper GPU's version of cuDNN supports.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace gradmill::paper::dnn {
 
-// 91900 is 9.19.0; PAPER_CUDNN may name another. 0 with PAPER_CUDNN=off, when the library does not start.
+// 91900 is 9.19.0. PAPER_CUDNN selects another version. With PAPER_CUDNN=off returns 0, and the library does not start.
 size_t version();
 
 // Why there is no engine for the graph; empty if there is one.

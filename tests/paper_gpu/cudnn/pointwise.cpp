@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointwise operations. Truth is 1 and 0, as numbers.
+// Pointwise operations. True and false are the numbers 1 and 0.
 #include <cmath>
 
 #include "paper_gpu/cudnn/kernels.h"

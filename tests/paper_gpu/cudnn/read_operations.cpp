@@ -40,7 +40,7 @@ class Reader {
  private:
   const Tensor& at(int index) const { return graph_.tensors[static_cast<size_t>(index)]; }
 
-  // Tensors are told apart by their numbers.
+  // Tensors are identified by their numbers.
   int tensor(const std::shared_ptr<Descriptor>& descriptor) {
     if (descriptor == nullptr) return kNone;
     const auto id = descriptor->value<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
@@ -129,7 +129,7 @@ class Reader {
     return made;
   }
 
-  // The same elements, with rows for columns.
+  // The same elements with rows and columns exchanged.
   Operation read_transposition(const Descriptor& from) {
     Operation made;
     made.kind = Kind::transposition;

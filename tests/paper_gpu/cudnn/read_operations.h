@@ -5,7 +5,7 @@
 
 namespace gradmill::paper::dnn {
 
-// Appends the operations of a CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR and their tensors, in the order given. Throws
+// Appends the operations of a CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR and their tensors in the given order. Throws
 // std::runtime_error.
 void read_operations(const Descriptor& operation_graph, Graph& graph);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One head of one sequence of a tensor, in fp32 on the host: what the operations of a graph compute with.
+// One head of one sequence of a tensor, in fp32 on the host. The operations of a graph work on slices.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Buffer {
   size_t size = 0;
 };
 
-// Buffers that can be used again: those used last are still in the CPU's cache.
+// Reusable buffers. Those used last are still in the CPU's cache.
 class BufferPool {
  public:
   Buffer take(size_t size) {
@@ -33,7 +33,7 @@ class BufferPool {
   std::vector<Buffer> free_;
 };
 
-// Row by row without gaps. A sequence that is shorter than the tensor has fewer rows or columns than its descriptor.
+// Stored row by row without gaps. A sequence shorter than the tensor has fewer rows or columns than its descriptor.
 struct Slice {
   int64_t rows = 0, cols = 0;
   Buffer buffer;

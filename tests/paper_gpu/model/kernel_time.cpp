@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kLanes = 32, kSectorBytes = 32;
 
-// Bytes that come from device memory or go there: each once, however often blocks ask for them.
+// The bytes moved to and from device memory, each counted once, however often blocks access them.
 double moved_bytes(const ptx::Counts& counts, double scale) {
   double bytes = 0;
   for (const ptx::Extent& extent : counts.extents) {
@@ -28,7 +28,7 @@ double moved_bytes(const ptx::Counts& counts, double scale) {
   return bytes;
 }
 
-// How many blocks the busiest multiprocessor runs: whole rounds of all it can hold, then its part of the rest.
+// The number of blocks that the busiest multiprocessor runs: full rounds, then its part of the remaining blocks.
 struct Rounds {
   double blocks, rounds;
 };
@@ -50,7 +50,7 @@ double overlapped(std::initializer_list<double> parts) {
 
 double KernelTime::seconds() const {
   const double arithmetic = std::max({issue, integer, floats, special});
-  // Blocks wait for the products before they go on with their sums, and the other way round.
+  // Blocks wait for the matrix units before they continue with their arithmetic, and vice versa.
   return kLaunchSeconds + overlapped({matrix + arithmetic, shared, l2, memory, chain});
 }
 
@@ -61,7 +61,7 @@ KernelTime kernel_time(const LaunchShape& shape, const ptx::Counts& counts) {
   const double scale = double(shape.blocks) / blocks_run;
   const auto [blocks, rounds] = rounds_of(shape);
   const auto issued = [&](Unit unit) { return kIssuedShare * double(counts.issued.by_unit[size_t(unit)]); };
-  // Seconds of the busiest multiprocessor, for cycles of the blocks that ran.
+  // The seconds of the busiest multiprocessor, from the cycles of the blocks that ran.
   const auto busy = [&](double cycles) { return cycles / blocks_run * blocks / best.clock; };
   const double all = kIssuedShare * double(counts.issued.warp_instructions) - issued(Unit::move);
   const double global_bytes = kSectorBytes * double(counts.global_sectors) + double(counts.copied_bytes);

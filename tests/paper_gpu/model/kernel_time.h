@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a launch takes, from what its blocks were counted to do.
+// Models the time of a launch from the counted work of its blocks.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@ namespace gradmill::paper::model {
 
 struct LaunchShape {
   uint64_t blocks = 1;
-  uint32_t threads = 1;       // of a block
-  uint32_t shared_bytes = 0;  // of a block
+  uint32_t threads = 1;       // per block
+  uint32_t shared_bytes = 0;  // per block
   std::optional<uint32_t> registers;
-  bool uses_warpgroups = false;  // for products
+  bool uses_warpgroups = false;  // for matrix products
 };
 
-// What bounds a launch, in seconds, each as if nothing else did.
+// The bounds on the time of a launch, in seconds, each as if it were the only one.
 struct KernelTime {
   double issue = 0, integer = 0, floats = 0, special = 0, shared = 0, l2 = 0, memory = 0, matrix = 0;
-  double chain = 0;  // instructions and accesses that wait for each other
+  double chain = 0;  // instructions and accesses that depend on each other
   double seconds() const;
 };
 
-// `counts` are those of counts.blocks of the launch's blocks, which stand for all.
+// `counts` come from counts.blocks of the launch's blocks, which represent all of them.
 KernelTime kernel_time(const LaunchShape& shape, const ptx::Counts& counts);
 
-// The time of parts that run at the same time, as far as kernels and libraries overlap them.
+// The time of parts that run at the same time, given how well kernels and libraries overlap them.
 double overlapped(std::initializer_list<double> parts);
 
 }  // namespace gradmill::paper::model

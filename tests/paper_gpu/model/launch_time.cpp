@@ -19,10 +19,10 @@
 namespace gradmill::paper::model {
 namespace {
 
-// Enough to see what blocks do on average, as few as a large case can wait for.
+// Large enough to see the average block, and small enough for large launches.
 constexpr ptx::Sample kSample{.least_clusters = 5, .enough_lane_instructions = 20'000'000};
 
-// What decides how long a launch takes, but for the data: addresses are only there or not.
+// Everything that determines the time of a launch, except the data. Addresses count only as null or not null.
 using Key = std::tuple<const ptx::Kernel*, uint64_t, uint64_t, uint32_t, std::vector<std::byte>>;
 
 void blank_addresses(std::vector<std::byte>& params) {

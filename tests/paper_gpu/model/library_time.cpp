@@ -11,8 +11,8 @@
 namespace gradmill::paper::model {
 namespace {
 
-// Tiles that a multiprocessor computes at a time. Where there are fewer than multiprocessors the library takes smaller
-// ones, or splits k: then all are busy.
+// Tiles that a multiprocessor computes at a time. If there are fewer tiles than multiprocessors, the library uses
+// smaller ones or splits k, so that all are busy.
 struct Tile {
   double rows, cols;
 };
@@ -40,7 +40,7 @@ double product_seconds(const Product& product) {
 }
 
 double attention_seconds(double flops, double bytes) {
-  constexpr double kShare = 0.6;  // of the rate of large products
+  constexpr double kShare = 0.6;  // of the rate of large GEMMs
   const double matrix = flops / (kShare * kMatrixShare * matrix_flops(16));
   return kLaunchSeconds + overlapped({matrix, bytes / (kBandwidthShare * rates().bandwidth)});
 }

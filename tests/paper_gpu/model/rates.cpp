@@ -7,7 +7,7 @@
 namespace gradmill::paper::model {
 namespace {
 
-// Lanes of a multiprocessor in a cycle, of the programming guide's table of arithmetic instructions.
+// Lanes per multiprocessor and cycle, from the programming guide's table of arithmetic instructions.
 struct UnitRates {
   int compute_capability;
   double integer, fp32, half, fp64;

@@ -47,7 +47,7 @@ void fail_unless_excepted(Warp& warp, int lane, const std::string& what) {
   if (!is_excepted(grid_of(warp).kernel.name, what)) fail(warp, 1u << lane, what);
 }
 
-// The range, extents and initialisation; then races.
+// Checks range, extents and initialisation, then races.
 uint8_t* checked(Warp& warp, uint64_t address, uint32_t bytes, int lane, bool read, bool write, bool atomic) {
   const uint32_t mask = 1u << lane;
   if (!in_space(address, bytes)) {
@@ -123,7 +123,7 @@ Block& block_at(Warp& warp, uint32_t& address, int lane) {
 
 namespace {
 
-// The block whose memory it is, and the address there.
+// The block that owns the memory, and the address in it.
 struct SharedPlace {
   Block& block;
   uint32_t address;
@@ -213,7 +213,7 @@ void expect_fenced(Warp& warp, Block& block, uint32_t address, uint32_t bytes, i
 }
 
 void expect_reads_fenced(Warp& warp, Block& block, uint32_t address, uint32_t bytes, int lane) {
-  // The thread that starts the copy may do it for all, after it has learnt that they are done.
+  // The thread that starts the copy may fence for all threads, after it has learnt that they are done.
   if (warp.proxy_fences[lane] > warp.acquired_at) return;
   const auto num_warps = static_cast<uint32_t>(block.warps.size());
   const uint32_t first = block.rank * num_warps;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic operations, in the order of lanes, and what they pass on from block to block.
+// Atomic operations, in the order of lanes, and the knowledge that they pass from block to block.
 #include <bit>
 #include <cstring>
 
@@ -13,7 +13,7 @@
 namespace gradmill::paper::ptx {
 namespace {
 
-// flags beside those of addresses.
+// Additional flags, besides those of addresses.
 constexpr uint8_t kRelease = 8, kAcquire = 16;
 
 struct Add {
@@ -97,7 +97,7 @@ struct AddShort {
   }
 };
 
-// Sums of fp32 lose subnormal numbers in global memory, and keep them in shared memory.
+// fp32 sums flush subnormal numbers in global memory, and keep them in shared memory.
 template <class F, class T>
 T result_of(T before, T b, T c, bool shared) {
   if constexpr (std::is_same_v<T, float> && std::is_same_v<F, Add>) {
@@ -106,7 +106,7 @@ T result_of(T before, T b, T c, bool shared) {
   return F()(before, b, c);
 }
 
-// Knowledge goes by the place in global memory.
+// Passes on knowledge through the address in global memory.
 void pass_on(Warp& warp, const Instruction& i, uint64_t address) {
   Knowledge& there = grid_of(warp).released[address];
   // What any cluster released at this address becomes known to the warp.

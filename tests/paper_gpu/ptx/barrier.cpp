@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers of a block, by their numbers, and of a cluster; fences.
+// Numbered barriers of a block, barriers of a cluster, and fences.
 #include <fmt/format.h>
 
 #include <bit>
@@ -10,9 +10,9 @@
 namespace gradmill::paper::ptx {
 namespace {
 
-// kind
+// Values of `kind`.
 enum Kind : uint8_t { kSync, kArrive, kCount, kAnyOf, kAllOf, kClusterArrive, kClusterWait };
-// flags of a cluster's barrier
+// Flags of a cluster's barrier.
 constexpr uint8_t kRelaxed = 1;
 
 bool is_complete(const Block& block, const NamedBarrier& barrier) {
@@ -79,15 +79,15 @@ void count_votes(Warp& warp, const Instruction& i, uint32_t mask, NamedBarrier& 
 
 void arrive_by_scheduler(Warp&, const Instruction&, uint32_t) {}
 
-// Shows what a lane wrote to the copy engine and to products.
+// Makes the writes of a lane visible to the copy engine and to products.
 void fence_proxy(Warp& warp, const Instruction&, uint32_t mask) {
   const uint32_t time = advance(warp);
   for_each_lane(mask, [&](int lane) { warp.proxy_fences[lane] = time + 1; });
   for (auto& [address, barrier] : warp.block->memory_barriers) barrier.known_to_engine |= barrier.maker == warp.actor;
 }
 
-// Between accesses and relaxed atomics: what was done before is passed on by atomics that follow, what atomics saw
-// before is known from here on.
+// Orders accesses and relaxed atomics: later atomics pass on what was done before, and what earlier atomics have seen
+// is known from here on.
 void fence_memory(Warp& warp, const Instruction&, uint32_t) {
   if (warp.has_seen) acquire_of_warps(warp, warp.seen);
   warp.has_seen = false;
@@ -97,7 +97,7 @@ void fence_memory(Warp& warp, const Instruction&, uint32_t) {
   warp.has_fenced = true;
 }
 
-// Makes barriers that this warp has initialised known to the copy engine.
+// Makes barriers that this warp has initialised visible to the copy engine.
 void fence_barriers(Warp& warp, const Instruction& i, uint32_t mask) {
   for (auto& [address, barrier] : warp.block->memory_barriers) barrier.known_to_engine |= barrier.maker == warp.actor;
   fence_memory(warp, i, mask);

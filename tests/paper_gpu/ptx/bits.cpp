@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields, counts and permutations of bits.
+// Bit fields, counts and permutations.
 #include <algorithm>
 #include <bit>
 
@@ -12,7 +12,7 @@ namespace {
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 
-// Shifts two words that stand side by side (shf).
+// Shifts two concatenated words (shf).
 template <bool kLeft, bool kClamp>
 void funnel_shift(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto *const a = warp.at<uint32_t>(i.a), *const b = warp.at<uint32_t>(i.b), *const c = warp.at<uint32_t>(i.c);
@@ -42,7 +42,7 @@ void insert_bits(Warp& warp, const Instruction& i, uint32_t mask) {
   });
 }
 
-// Bits from `at` on; what lies beyond the value are copies of its sign.
+// Bits from `at` on; bits beyond the value are copies of its sign.
 template <class T>
 void extract_bits(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto* const a = warp.at<SlotOf<T>>(i.a);
@@ -61,7 +61,7 @@ void extract_bits(Warp& warp, const Instruction& i, uint32_t mask) {
   });
 }
 
-// kind: the mode, as prmt names them.
+// kind: the mode of prmt.
 enum Permutation : uint8_t { kAny, kForward4, kBackward4, kReplicate8, kEdgeLeft, kEdgeRight, kReplicate16 };
 uint32_t selector_of(uint8_t mode, uint32_t c) {
   const uint32_t n = c & 3;
@@ -129,7 +129,7 @@ struct LeadingZeros {
     return std::countl_zero(a);
   }
 };
-// The highest bit that is not a copy of the sign; -1 if there is none.
+// The highest bit that differs from the sign bit; -1 if there is none.
 template <bool kShiftAmount>
 struct HighestBit {
   template <class T>

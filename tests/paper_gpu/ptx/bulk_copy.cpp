@@ -15,12 +15,12 @@
 namespace gradmill::paper::ptx {
 namespace {
 
-// A tile of a tensor map: which of its rows, and which bytes of each, lie inside of the matrix.
+// A tile of a tensor map: which of its rows, and which bytes of each, are inside the matrix.
 struct Tile {
   static constexpr uint32_t kChunk = 16;
 
-  uint32_t row_bytes, bytes, swizzle;       // of a row of the tile and of all of it
-  uint32_t first_row, end_row, first, end;  // inside
+  uint32_t row_bytes, bytes, swizzle;       // per row of the tile, and in total
+  uint32_t first_row, end_row, first, end;  // the part inside the matrix
   StoredRows rows;                          // the same in global memory
 
   Tile(const TensorMap& map, int64_t column, int64_t row)
@@ -36,12 +36,12 @@ struct Tile {
   }
 
   bool is_inside() const { return rows.bytes == row_bytes && rows.count * row_bytes == bytes; }
-  // visit(address, bytes in the matrix) for each row.
+  // Calls visit(address, bytes in the matrix) for each row.
   template <class Visit>
   void for_each_row(Visit&& visit) const {
     for (uint32_t r = 0; r < rows.count; ++r) visit(rows.begin + r * rows.step, rows.bytes);
   }
-  // visit(offset in the tile, address, bytes in the matrix) for each chunk of the tile.
+  // Calls visit(offset in the tile, address, bytes in the matrix) for each chunk of the tile.
   template <class Visit>
   void for_each_chunk(Visit&& visit) const {
     for (uint32_t r = 0; r < rows.count; ++r) {
@@ -53,7 +53,7 @@ struct Tile {
       }
     }
   }
-  // To a block's shared memory, where zeros stand for what the matrix does not have.
+  // Copies to a block's shared memory, with zeros outside the matrix.
   void load(uint8_t* shared, uint32_t to) const {
     if (!is_inside()) {
       for (uint32_t at = 0; at < bytes; at += kChunk) {
@@ -94,13 +94,13 @@ void start_copy(Warp& warp, Block& block, std::function<void()> work) {
   warp.block->cluster->engine.push_back({&block, std::move(work)});
 }
 
-// The place of a copy in a block's shared memory, and the barrier it reports to.
+// The destination of a copy in a block's shared memory, and the barrier it signals.
 struct Target {
   Block* block;
   uint32_t at, barrier;
 };
 
-// Nobody may read or write these bytes until the barrier's phase has ended.
+// These bytes must not be read or written until the barrier's phase has ended.
 void reserve(Warp& warp, const Target& target, uint32_t bytes, int lane, MemoryBarrier& barrier) {
   if (uint64_t{target.at} + bytes > target.block->shared_bytes) {
     fail(warp, 1u << lane,
@@ -142,7 +142,7 @@ Tile tile_of(Warp& warp, const Instruction& i, int lane) {
           static_cast<int32_t>(warp.at<uint32_t>(i.list[1])[lane])};
 }
 
-// a: to, b: barrier, c: map, list: column, row; e: which blocks of the cluster; offset and target: of a and b.
+// a: to, b: barrier, c: map, list: column, row; e: blocks of the cluster; offset and target: of a and b.
 void load_tile(Warp& warp, const Instruction& i, uint32_t mask) {
   for_each_lane(mask, [&](int lane) {
     const Tile tile = tile_of(warp, i, lane);
@@ -170,7 +170,7 @@ void load_tile(Warp& warp, const Instruction& i, uint32_t mask) {
   });
 }
 
-// a: to, b: barrier, c: from, e: bytes; list[0] is not used; offset of a, target of b.
+// a: to, b: barrier, c: from, e: bytes; list[0] is unused; offset of a, target of b.
 void load_bytes(Warp& warp, const Instruction& i, uint32_t mask) {
   for_each_lane(mask, [&](int lane) {
     uint32_t to = warp.at<uint32_t>(i.a)[lane] + static_cast<uint32_t>(i.offset);
@@ -254,12 +254,12 @@ void commit_stores(Warp& warp, const Instruction&, uint32_t mask) {
   });
 }
 
-// offset: groups that may still be under way; kind: only their reads are waited for.
+// offset: number of groups that may still be in flight; kind: waits only for their reads.
 void wait_for_stores(Warp& warp, const Instruction& i, uint32_t mask) {
   for_each_lane(mask, [&](int lane) { finish_stores(warp, lane, static_cast<size_t>(i.offset), i.kind != 0); });
 }
 
-// Base register of an address that has no offset beyond what fits the instruction.
+// The base register of an address whose offset fits the instruction.
 void wide_base(Decoder& decoder, int32_t place, const Operand& operand) {
   int64_t offset = 0;
   Space space = Space::global;
@@ -291,7 +291,7 @@ void for_each_store(Block& block, Visit&& visit) {
   }
 }
 
-// The copy has read until now.
+// The copy may have read until now.
 void finish_reading(Warp& warp, int lane, BulkStore& store) {
   if (store.has_read) return;
   if (!store.is_done) store.work();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums, differences and products of numbers with more words than one: what .cc carries, the next instruction takes.
+// Sums, differences and products of multi-word numbers: .cc sets the carry, and the next instruction uses it.
 #include "paper_gpu/ptx/decode.h"
 #include "paper_gpu/ptx/lanes.h"
 
@@ -12,10 +12,10 @@ template <class T>
 using Twice = std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>,
                                  std::conditional_t<std::is_signed_v<T>, Wide, UnsignedWide>>;
 
-// flags
+// Flags.
 constexpr uint8_t kTakes = 1, kGives = 2, kHigh = 4, kMinus = 8;
 
-// x + y, or x - y, with what is carried in; `carry` becomes what is carried out.
+// x + y, or x - y, with the carry in; `carry` becomes the carry out.
 template <class U>
 U sum(U x, U y, bool minus, bool& carry) {
   const U before = minus ? static_cast<U>(x - y) : static_cast<U>(x + y);

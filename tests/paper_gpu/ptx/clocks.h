@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Happened-before, by vector clocks. Actors are the warps of a cluster and, for each barrier in shared memory, the copy
-// engine's copies that report there.
+// The happened-before relation as vector clocks. Actors are the warps of a cluster and, for each barrier in shared
+// memory, the copy engine's copies that signal it.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace gradmill::paper::ptx {
 
-// What an actor knows to have happened: of each actor of its cluster, and of other clusters that atomics told it about.
-// An actor's own entry is the time of its last synchronisation of any kind: what it does now has that time + 1. That
-// its lanes know of each other is another matter: see Warp::lanes_met.
+// What an actor knows to have happened, for each actor of its cluster, and for other clusters through atomics. An
+// actor's own entry is the time of its last synchronisation of any kind; its current actions have that time + 1.
+// Whether its lanes know of each other is tracked separately: see Warp::lanes_met.
 struct Knowledge {
   using Lanes = std::array<uint32_t, 32>;
   std::vector<uint32_t> clock;
-  std::map<uint32_t, Lanes> lanes;  // by actor: what is known only of single lanes, which arrived for themselves
+  std::map<uint32_t, Lanes> lanes;  // by actor: what is known only of single lanes, which arrived separately
   std::map<uint64_t, std::vector<uint32_t>> others;  // by cluster
 
   uint32_t of(uint32_t actor) const { return actor < clock.size() ? clock[actor] : 0; }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparisons, to predicates and to registers.
+// Comparisons, with results in predicates or registers.
 #include "paper_gpu/ptx/decode.h"
 #include "paper_gpu/ptx/lanes.h"
 #include "paper_gpu/ptx/short_floats.h"
 
 namespace gradmill::paper::ptx {
 
-// An fp32 number whose subnormal values are zeros.
+// An fp32 number with subnormal values flushed to zero.
 struct WithoutSubnormals {
   float value;
   float number() const { return flushed(value); }
@@ -20,7 +20,7 @@ struct Equal {
     return a == b;
   }
 };
-struct NotEqual {  // of numbers: false for a NaN
+struct NotEqual {  // for numbers: false for a NaN
   template <class T>
   bool operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
@@ -108,13 +108,13 @@ void set_predicates(Warp& warp, const Instruction& i, uint32_t mask) {
   set_predicate(warp, i.d, mask, first);
   set_predicate(warp, i.e, mask, second);
 }
-// offset: what a register has where the comparison is true.
+// offset: the register's value if the comparison is true.
 template <class T, class F>
 void set_register(Warp& warp, const Instruction& i, uint32_t mask) {
   const uint32_t result = combined(warp, i, compared<T, F>(warp, i)), yes = static_cast<uint32_t>(i.offset);
   for_lanes(warp.at<uint32_t>(i.d), mask, [&](int lane) { return result >> lane & 1 ? yes : 0; });
 }
-// Compares two packed 16-bit values: one predicate for each half.
+// Compares two packed 16-bit values: one predicate per half.
 template <class T, class F>
 void set_predicates_by_pairs(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto *const a = warp.at<uint32_t>(i.a), *const b = warp.at<uint32_t>(i.b);
@@ -131,7 +131,7 @@ void set_predicates_by_pairs(Warp& warp, const Instruction& i, uint32_t mask) {
   set_predicate(warp, i.e, mask, high);
 }
 
-// visit(F()) for the comparison of this name; false for others.
+// Calls visit(F()) for the comparison with this name; false if there is none.
 template <class T, class Visit>
 bool with_comparison(std::string_view name, Visit&& visit) {
   if (name == "eq") return visit(Equal());
@@ -184,7 +184,7 @@ Handler handler_of_type(const Statement& s, bool to_register) {
   return found;
 }
 
-// What is compared, and with which predicate the result is combined.
+// Reads the operands, and the predicate that the result is combined with.
 void read_operands(Decoder& decoder) {
   const Statement& s = decoder.s;
   Instruction& i = decoder.i;
@@ -216,7 +216,7 @@ bool decode_setp(Decoder& decoder) {
   return i.run != nullptr;
 }
 
-// A register becomes 0, or 1.0 or all ones.
+// Sets a register to 0, or to 1.0 or all ones.
 bool decode_set(Decoder& decoder) {
   const Statement& s = decoder.s;
   const std::string_view to = s.parts.at(s.parts.size() - 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends that a kernel asks for.
+// Instructions with which a kernel ends itself.
 #include "paper_gpu/ptx/decode.h"
 #include "paper_gpu/ptx/machine.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What modifiers of conversions do to a value on its way from one type to another.
+// The modifiers of conversions, which change a value on its way from one type to another.
 #pragma once
 
 #include <cmath>
@@ -10,13 +10,13 @@
 
 namespace gradmill::paper::ptx {
 
-// kind: how a value becomes whole; offset: the Rounding; flags: the rest.
+// kind: how a value is rounded to an integer; offset: the Rounding; flags: the other modifiers.
 enum class Whole : uint8_t { no, nearest, zero, down, up };
 inline constexpr uint8_t kSaturate = 1, kFlush = 2, kRelu = 4, kFinite = 8;
 
 inline Rounding rounding_of(const Instruction& i) { return static_cast<Rounding>(i.offset); }
 
-// Values of all types as doubles: 64 bits of an integer do not fit, but the last bit shows what was lost.
+// Values of all types as doubles. 64-bit integers do not fit, but the last bit records whether something was lost.
 template <class From>
 double exact_of(SlotOf<From> bits) {
   const From value = unpack<From>(bits);
@@ -52,7 +52,7 @@ inline double limited(double value, uint8_t flags) {
   return flags & kSaturate ? saturated(value) : value;
 }
 
-// An exact value as bits of a 16-bit format.
+// An exact value as the bits of a 16-bit format.
 template <class F>
 uint32_t shortened(double exact, const Instruction& i) {
   return F::narrow(limited(exact, i.flags), rounding_of(i), i.flags & kFinite);
@@ -60,7 +60,7 @@ uint32_t shortened(double exact, const Instruction& i) {
 template <class T>
 using FormatOf = std::conditional_t<std::is_same_v<T, Half>, HalfFormat, BrainFormat>;
 
-// visit(T()) for the type of this name, 16-bit floats included; false for others.
+// Calls visit(T()) for the type with this name, including 16-bit floats; false for other names.
 template <class Visit>
 bool with_number_type(std::string_view name, Visit&& visit) {
   if (name == "f16") return visit(Half());
@@ -68,7 +68,7 @@ bool with_number_type(std::string_view name, Visit&& visit) {
   return with_type(name, visit);
 }
 
-// Conversions of two values at a time, and to and from formats that no register is of; see convert_packed.cpp.
+// Conversions of two values at a time, and conversions involving formats that no register has; see convert_packed.cpp.
 bool is_packed(std::string_view type);
 
 }  // namespace gradmill::paper::ptx

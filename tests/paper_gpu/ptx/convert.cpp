@@ -36,7 +36,7 @@ void saturate_integer(Warp& warp, const Instruction& i, uint32_t mask) {
   });
 }
 
-// A NaN is 0, or the highest bit where either type has 64 bits.
+// A NaN becomes 0, or the highest bit if either type has 64 bits.
 template <class To, class From>
 void float_to_integer(Warp& warp, const Instruction& i, uint32_t mask) {
   using Limits = std::numeric_limits<To>;
@@ -75,7 +75,7 @@ void shorten(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto* const a = warp.at<float>(i.a);
   for_lanes(warp.at<uint32_t>(i.d), mask, [&](int lane) { return uint32_t{To::rounded(a[lane])}; });
 }
-// cvt.sat.f32.f32, which expf and the like use.
+// cvt.sat.f32.f32, which expf and similar functions use.
 void saturate(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto* const a = warp.at<float>(i.a);
   for_lanes(warp.at<float>(i.d), mask, [&](int lane) { return saturated(a[lane]); });
@@ -100,7 +100,7 @@ float single(double exact, const Instruction& i) {
   }
 }
 
-// What no double holds, in the direction that the rounding says.
+// For values that no double can hold, in the direction of the rounding mode.
 template <class From>
 double double_of(From value, Rounding rounding) {
   const auto nearest = static_cast<double>(value);
@@ -182,7 +182,7 @@ void read_modifier(std::string_view part, Instruction& i) {
   }
 }
 
-// Throws for what hardware does not have either, or nobody has tried.
+// Throws for combinations that hardware does not have, and for those that were never tested.
 void expect_modifiers(const Statement& s, Instruction& i, std::string_view to, std::string_view from) {
   const bool to_short = to == "f16" || to == "bf16", singles = to == "f32" || from == "f32";
   const bool bad = ((i.flags & (kRelu | kFinite)) && (!to_short || from != "f32")) || s.has("rna") ||
@@ -192,7 +192,7 @@ void expect_modifiers(const Statement& s, Instruction& i, std::string_view to, s
   if (to == "f16") i.flags &= static_cast<uint8_t>(~kFlush);
 }
 
-// The lower part of a register of 64 bits.
+// The lower part of a 64-bit register.
 template <class To, class From>
 void convert_lower(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto* const a = warp.at<uint64_t>(i.a);

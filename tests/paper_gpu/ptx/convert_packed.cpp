@@ -8,14 +8,14 @@
 namespace gradmill::paper::ptx {
 namespace {
 
-// a is the upper one.
+// a becomes the upper half.
 template <class T>
 void shorten_two(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto *const a = warp.at<float>(i.a), *const b = warp.at<float>(i.b);
   for_lanes(warp.at<uint32_t>(i.d), mask,
             [&](int lane) { return T::rounded(b[lane]) | uint32_t{T::rounded(a[lane])} << 16; });
 }
-// To formats of kBits bits, with all modifiers.
+// Conversions to formats of kBits bits, with all modifiers.
 template <class F>
 void narrow_two(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto *const a = warp.at<float>(i.a), *const b = warp.at<float>(i.b);
@@ -41,7 +41,7 @@ void widen_to_halves(Warp& warp, const Instruction& i, uint32_t mask) {
   for_each_lane(mask, [&](int lane) { d[lane] = one(a[lane]) | one(a[lane] >> 8) << 16; });
 }
 
-// 19 bits of fp32: 10 of mantissa.
+// 19 bits of fp32, 10 of them mantissa.
 using TensorFormat = Format<8, 10, true>;
 constexpr int kBelowTensorFloat = 13;
 template <bool kTiesAway>

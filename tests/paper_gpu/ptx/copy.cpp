@@ -20,7 +20,7 @@ void bring(Block& block, const SmallCopy& copy) {
   std::memset(to + copy.filled, 0, size_t{copy.bytes} - copy.filled);
 }
 
-// Words that nothing has written, as between the fields of a structure, stay so.
+// Unwritten words, such as padding between fields of a structure, stay unwritten.
 void forget_unwritten(Block& block, const SmallCopy& copy) {
   constexpr uint32_t kWord = 4;
   if (!in_space(copy.from, copy.filled) || why_not_read(copy.from, copy.filled).empty()) return;
@@ -29,7 +29,7 @@ void forget_unwritten(Block& block, const SmallCopy& copy) {
   }
 }
 
-// a: to, b: from, c: how many bytes are not zeros; kind: bytes; offset: of a; target: of b.
+// a: to, b: from, c: number of bytes that are not zero-filled; kind: bytes; offset: of a; target: of b.
 void copy_async(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto* const to = warp.at<uint32_t>(i.a);
   const auto* const from = warp.at<uint64_t>(i.b);
@@ -70,7 +70,7 @@ void commit(Warp& warp, const Instruction&, uint32_t mask) {
   for_each_lane(mask, [&](int lane) { close_group(warp, lane); });
 }
 
-// offset: groups that may still be under way.
+// offset: number of groups that may still be in flight.
 void wait_group(Warp& warp, const Instruction& i, uint32_t mask) {
   for_each_lane(mask, [&](int lane) { finish_copies(warp, lane, static_cast<size_t>(i.offset)); });
 }
@@ -82,7 +82,7 @@ void wait_all(Warp& warp, const Instruction&, uint32_t mask) {
   });
 }
 
-// Brings the lane's copies up to a number, as the barrier's engine would.
+// Performs the lane's copies up to a number, as the barrier's engine would.
 void bring_for(Warp& warp, int lane, uint64_t end, const MemoryBarrier& barrier) {
   const SharedShadow::Access engine{barrier.engine, 0, barrier.known};
   const auto bring_some = [&](std::vector<SmallCopy>& copies) {
@@ -97,7 +97,7 @@ void bring_for(Warp& warp, int lane, uint64_t end, const MemoryBarrier& barrier)
   bring_some(warp.open_copies[lane]);
 }
 
-// Once the lane's copies so far have come, the barrier counts an arrival. a: barrier; kind: it is one more than
+// When the lane's copies so far have arrived, the barrier counts an arrival. a: barrier; kind: it is one more than
 // expected.
 void arrive_after_copies(Warp& warp, const Instruction& i, uint32_t mask) {
   for_each_lane(mask, [&](int lane) {
@@ -123,7 +123,7 @@ void arrive_after_copies(Warp& warp, const Instruction& i, uint32_t mask) {
 
 }  // namespace
 
-// What a lane never closed as a group, too.
+// Including copies that were never closed as a group.
 void end_copies(Warp& warp, int lane) {
   if (!warp.has_copies) return;
   close_group(warp, lane);

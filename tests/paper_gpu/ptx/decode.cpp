@@ -117,7 +117,7 @@ void Decoder::all(bool wide) {
 
 bool decode(Decoder& decoder) {
   const std::string_view base = decoder.s.parts[0];
-  // What only advises hardware.
+  // These are only hints for hardware.
   for (const std::string_view name : {"prefetch", "prefetchu", "discard", "applypriority", "pragma", "nanosleep",
                                       "setmaxnreg", "griddepcontrol", "brkpt"}) {
     if (base == name) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A statement of PTX to an instruction with its handler: one function for each family of instructions. What an operand
-// is (read or written, 32 or 64 bits wide) is said here once, and the registers are assigned from it.
+// Decodes a PTX statement to an instruction with its handler: one function per family of instructions. Each operand is
+// described here once (read or written, 32 or 64 bits wide), and registers are assigned from that.
 #pragma once
 
 #include <initializer_list>
@@ -12,17 +12,17 @@
 
 namespace gradmill::paper::ptx {
 
-// What a statement does to one of the instruction's slots.
+// What a statement does to one slot of the instruction.
 struct Access {
   uint32_t instruction;
-  int32_t place;  // which slot: see slot_at()
+  int32_t place;  // the slot: see slot_at()
   uint32_t reg;   // a virtual register
   bool write;
 };
-enum Place : int32_t { kD = -5, kA, kB, kC, kE };  // from 0 on: of the list
+enum Place : int32_t { kD = -5, kA, kB, kC, kE };  // from 0 on: index into the list
 Slot& slot_at(Instruction& instruction, int32_t place);
 
-// What the parser knows of names.
+// The parser's knowledge of names.
 class Names {
  public:
   virtual ~Names() = default;
@@ -32,12 +32,12 @@ class Names {
   virtual Slot predicate(std::string_view name) = 0;
   virtual uint32_t fresh_register(bool wide) = 0;
   virtual Slot constant(uint64_t value, bool wide) = 0;
-  // The address of a variable, as a constant, and the space it lies in.
+  // The address of a variable, as a constant, and its space.
   virtual Slot address_of(std::string_view name, int64_t offset, bool wide, Space& space) = 0;
   virtual void note(const Access& access) = 0;
 };
 
-// Fills one instruction.
+// Fills in one instruction.
 class Decoder {
  public:
   Decoder(Names& names, const Statement& statement, Instruction& instruction, uint32_t index)
@@ -48,28 +48,29 @@ class Decoder {
     return s.operands[n];
   }
   size_t size() const { return s.operands.size(); }
-  // Throws unless there are exactly `operands` operands, and only these modifiers between the first part of the name
-  // and the type.
+  // Throws unless there are exactly `operands` operands, and no other modifiers between the first part of the name and
+  // the type.
   void expect(size_t operands, std::initializer_list<std::string_view> modifiers) const;
 
-  // An operand as a value of 32 (narrow) or 64 bits that is read or written.
+  // An operand of 32 (narrow) or 64 bits that is read or written.
   void read(int32_t place, const Operand& operand, bool wide);
   void write(int32_t place, const Operand& operand, bool wide);
-  void update(int32_t place, const Operand& operand, bool wide) {  // both
+  void update(int32_t place, const Operand& operand, bool wide) {  // read and written
     write(place, operand, wide);
     names_.note({index_, place, last_, false});
   }
-  // As wide as the register is, or narrow for numbers.
+  // As wide as the register; narrow for numbers.
   void read_any(int32_t place, const Operand& operand);
   bool is_wide(const Operand& operand) const;
   bool is_predicate(const Operand& operand) const { return names_.is_predicate(operand.name); }
   void predicate(Slot& slot, const Operand& operand);
-  // The elements of a list (or the one operand) at the end of the instruction's list.
+  // The elements of a list (or the single operand) at the end of the instruction's list.
   void read_list(const Operand& operand, bool wide);
   void write_list(const Operand& operand, bool wide);
-  // Base register to `place`, offset to `offset`; true if the base has 64 bits. `space` may become the variable's.
+  // Puts the base register into `place` and the offset into `offset`. True if the base has 64 bits. May set `space` to
+  // the variable's space.
   bool address(int32_t place, const Operand& operand, int64_t& offset, Space& space);
-  // d, a, b, c of one width.
+  // d, a, b, c of the same width.
   void all(bool wide);
 
  private:
@@ -86,7 +87,7 @@ class Decoder {
   uint32_t index_;
 };
 
-// True if the family has it. Throws if an operand is not what it should be.
+// Each returns true if the family has the instruction. Throws if an operand is invalid.
 bool decode_move(Decoder& decoder);
 bool decode_trap(Decoder& decoder);
 bool decode_space(Decoder& decoder);
@@ -100,7 +101,7 @@ bool decode_short_float(Decoder& decoder);
 bool decode_compare(Decoder& decoder);
 bool decode_select(Decoder& decoder);
 bool decode_convert(Decoder& decoder);
-bool decode_packed_convert(Decoder& decoder);  // a part of the former
+bool decode_packed_convert(Decoder& decoder);  // a part of decode_convert
 bool decode_memory(Decoder& decoder);
 bool decode_atomic(Decoder& decoder);
 bool decode_copy(Decoder& decoder);
@@ -112,7 +113,7 @@ bool decode_matrix(Decoder& decoder);
 bool decode_mma(Decoder& decoder);
 bool decode_products(Decoder& decoder);
 
-// Throws where no family has it. False: it has no effect here and is left out.
+// Throws if no family has the instruction. False: the instruction has no effect here and is omitted.
 bool decode(Decoder& decoder);
 
 }  // namespace gradmill::paper::ptx

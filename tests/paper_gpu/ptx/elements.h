@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of the matrix units' operands, as they lie in registers and shared memory, as fp32.
+// Converts elements of the matrix units' operands, as stored in registers and shared memory, to fp32.
 #pragma once
 
 #include <immintrin.h>
@@ -25,7 +25,7 @@ struct BrainElements {
     _mm256_storeu_ps(to, _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16)));
   }
 };
-// The units look at 10 bits of the mantissa only.
+// The units use only 10 bits of the mantissa.
 struct TensorFloatElements {
   static constexpr int kCount = 4, kBytes = 4;
   static void widen(const uint8_t* from, float* to) {
@@ -47,8 +47,8 @@ struct EightBitElements {
   }
 };
 
-// How the matrix units add: the products of 16 (or fewer) steps of k, in their order, then what was there before. Real
-// ones keep some more bits and add in another order: see docs/paper-gpu.md.
+// The order in which matrix units add: the products of up to 16 steps of k in order, then the previous value. Real
+// units keep a few more bits and add in another order: see docs/paper-gpu.md.
 inline constexpr int kBlock = 16;
 
 }  // namespace gradmill::paper::ptx

@@ -10,7 +10,7 @@ namespace {
 
 bool is_of_floats(std::string_view type) { return type.starts_with("f") || type.starts_with("bf"); }
 
-// Sums of integers are the same in any order, and so are the least and the largest.
+// Integer sums are the same in any order, and so are minima and maxima.
 bool adds_floats_in_any_order(const Statement& s) {
   const std::string_view base = s.parts[0];
   const bool reduces = base == "atom" || base == "red" || s.name.starts_with("cp.reduce");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instructions give the bits that hardware gives. The rest are approximations, products of matrix units and sums
-// whose order is open: hardware's bits may differ a little, and need not be the same in two runs.
+// Which instructions give the same bits as hardware. The others are approximations, products of matrix units, and sums
+// of unspecified order: hardware's bits may differ slightly, even between two runs.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace gradmill::paper::ptx {
 
 bool is_exact(const Statement& statement);
-// The first instruction of the kernel that is not exact, as a place in the source; empty if all are.
+// The source location of the first instruction of the kernel that is not exact; empty if all are.
 std::string why_inexact(const Kernel& kernel);
 
 }  // namespace gradmill::paper::ptx

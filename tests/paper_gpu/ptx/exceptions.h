@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that do on purpose what a check finds, and why that is right.
+// Kernels that intentionally do what a check reports, and why that is correct.
 #pragma once
 
 #include <string_view>
@@ -7,12 +7,12 @@
 namespace gradmill::paper::ptx {
 
 struct Exception {
-  std::string_view kernel;   // a part of its name, as the compiler spells it
+  std::string_view kernel;   // a part of its mangled name
   std::string_view finding;  // a part of the finding's text
   std::string_view reason;
 };
 
-// With dropout only: without it all that is read must have been written.
+// Only with dropout: without it, everything that is read must have been written.
 inline constexpr std::string_view kUndrawnBits =
     "One word holds the dropout bits of several keys. Bits of keys that a row does not see are never drawn. They are "
     "read with the others and decide about weights that are zero.";

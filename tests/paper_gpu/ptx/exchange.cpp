@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lanes of a warp tell each other: shuffles, votes, matches, reductions.
+// Exchanges between the lanes of a warp: shuffles, votes, matches, reductions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 enum class Shuffle : uint8_t { up, down, butterfly, index };
 
-// c: the last lane and the segments, as the manual has them. list[0]: the predicate's number.
+// c: the last lane and the segments, encoded as in the manual. list[0]: the predicate's number.
 template <Shuffle kHow>
 void shuffle(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto *const a = warp.at<uint32_t>(i.a), *const b = warp.at<uint32_t>(i.b), *const c = warp.at<uint32_t>(i.c);
@@ -89,7 +89,7 @@ void reduce(Warp& warp, const Instruction& i, uint32_t mask) {
   for_lanes(warp.at<uint32_t>(i.d), mask, [&](int) { return pack<T>(result); });
 }
 
-// One lane, always the lowest. d: its number, offset: the predicate.
+// Elects one lane, always the lowest. d: its number, offset: the predicate.
 void elect(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto first = static_cast<uint32_t>(std::countr_zero(mask));
   if (i.d != kNoSlot) for_lanes(warp.at<uint32_t>(i.d), mask, [&](int) { return first; });
@@ -100,7 +100,7 @@ void active_mask(Warp& warp, const Instruction& i, uint32_t mask) {
   for_lanes(warp.at<uint32_t>(i.d), mask, [&](int) { return mask; });
 }
 
-// Orders what lanes of this warp do in memory before and after it.
+// Orders the memory accesses of this warp's lanes before and after it.
 void synchronise_warp(Warp& warp, const Instruction&, uint32_t) {
   advance(warp);
   meet(warp);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of fp32 and fp64, rounded to nearest; fp64 in the other roundings, too. What else there is of fp32 is in
+// Arithmetic of fp32 and fp64, rounded to nearest; for fp64 also with the other roundings. Other fp32 operations are in
 // rounded_float.cpp and special_float.cpp.
 #include <cfenv>
 #include <cmath>
@@ -41,7 +41,7 @@ struct MultiplyAdd {
     return std::fma(a, b, c);
   }
 };
-struct Minimum {  // a NaN gives way to a number; -0 is below 0
+struct Minimum {  // returns the number if the other is a NaN; -0 is less than 0
   template <class T>
   T operator()(T a, T b) const {
     if (a != a) return b;
@@ -85,7 +85,7 @@ struct Absolute {
     return std::fabs(a);
   }
 };
-struct CopySign {  // the sign of a, the size of b
+struct CopySign {  // the sign of a, the magnitude of b
   template <class T>
   T operator()(T a, T b) const {
     return std::copysign(b, a);
@@ -103,7 +103,7 @@ struct Reciprocal {
     return T(1) / a;
   }
 };
-// For what is exact.
+// For exact operations.
 template <class F>
 struct Flushed {
   template <std::same_as<float>... T>
@@ -111,7 +111,7 @@ struct Flushed {
   float operator()(T... a) const { return flushed(F()(flushed(a)...)); }
 };
 
-// In the rounding that `offset` names for the C library.
+// The C library's constant for the rounding in `offset`.
 int host_rounding(Rounding rounding) {
   return rounding == Rounding::zero   ? FE_TOWARDZERO
          : rounding == Rounding::down ? FE_DOWNWARD

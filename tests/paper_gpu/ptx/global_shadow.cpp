@@ -13,8 +13,8 @@
 namespace gradmill::paper::ptx {
 namespace {
 
-// The last write and the last read of a word of four bytes are records. From the top: launch 16 bits, block 22, warp 5,
-// atomic 1, time 16, and a bit for each byte.
+// A record describes the last write or the last read of a four-byte word. From the top: launch 16 bits, block 22, warp
+// 5, atomic 1, time 16, and one bit per byte.
 constexpr uint64_t kSeveralBlocks = (uint64_t{1} << 22) - 1;
 
 constexpr uint64_t record(uint64_t launch, uint64_t block, uint64_t warp, bool atomic, uint64_t time, uint64_t bytes) {
@@ -26,7 +26,7 @@ uint32_t warp_of(uint64_t record) { return record >> 21 & 31; }
 bool is_atomic(uint64_t record) { return record >> 20 & 1; }
 uint32_t time_of(uint64_t record) { return record >> 4 & 0xffff; }
 constexpr uint64_t kByteBits = 15;
-// All but time and bytes.
+// Everything except time and bytes.
 uint64_t party_of(uint64_t record) { return record >> 21; }
 
 constexpr size_t kWords = kSpaceBytes / 4;
@@ -41,7 +41,7 @@ uint64_t* reserve() {
   return static_cast<uint64_t*>(pages);
 }
 
-// The writes of all words, then the reads.
+// The records of writes for all words, then those of reads.
 uint64_t* records() {
   static uint64_t* const all = reserve();
   return all;
@@ -53,19 +53,19 @@ struct Words {
   explicit Words(uint64_t address) : writes(records() + (address - kSpaceBegin) / 4), reads(writes + kWords) {}
 };
 
-// The bytes of the word at `at` that [address, address + bytes) has.
+// The bytes of the word at `at` that are in [address, address + bytes).
 uint64_t bytes_in_word(uint64_t at, uint64_t address, uint32_t bytes) {
   const uint64_t from = std::max(at, address) - at, to = std::min(at + 4, address + bytes) - at;
   return ((uint64_t{1} << to) - 1) & ~((uint64_t{1} << from) - 1);
 }
 
-// Whether what another warp did before is known to have happened.
+// Whether an earlier access by another warp is known to have happened.
 bool is_known(const GlobalAccess& access, uint64_t record) {
   const uint64_t block = block_of(record);
   if (block == kSeveralBlocks) return access.known.others.size() != 0;  // it has synchronised with other blocks
   const uint64_t cluster = block / access.cluster_blocks;
   const auto actor = static_cast<uint32_t>(block % access.cluster_blocks * access.warps_per_block) + warp_of(record);
-  // Which lane it was is not noted.
+  // The lane is not recorded.
   if (block - access.first_block < access.cluster_blocks) return access.known.has_heard(actor, time_of(record));
   return time_of(record) <= access.known.of(cluster, actor);
 }
@@ -77,7 +77,7 @@ bool conflicts(const GlobalAccess& access, uint64_t record, uint64_t bytes) {
   return !is_known(access, record);
 }
 
-// each(write, read, bytes of the word) until it is false.
+// Calls each(write, read, bytes of the word) until it returns false.
 template <class Each>
 bool for_each_word(uint64_t address, uint32_t bytes, Each&& each) {
   Words words(address);
@@ -109,7 +109,7 @@ uint64_t own_record(const GlobalAccess& access) {
   return record(access.launch, access.block & kSeveralBlocks, access.warp, access.atomic, time, 0);
 }
 
-// The record of reads after one more: other bytes, and other readers of the cluster, are forgotten.
+// The record after one more read. Other bytes, and other readers of the cluster, are forgotten.
 uint64_t with_read(const GlobalAccess& access, uint64_t own, uint64_t before, uint64_t here) {
   const uint64_t several = record(access.launch, kSeveralBlocks, 0, false, 0, before & here);
   const uint64_t differs = before ^ own;
@@ -173,7 +173,7 @@ std::string describe_global(const GlobalAccess& access, uint64_t address, uint32
   return text;
 }
 
-// After 65,535 launches numbers begin again, with nothing noted.
+// After 65,535 launches the numbers start again, with empty records.
 uint32_t next_launch() {
   static uint32_t number = 0;
   if (++number > 0xffff) {

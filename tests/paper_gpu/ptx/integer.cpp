@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of whole numbers, logic and shifts.
+// Integer arithmetic, logic and shifts.
 #include <algorithm>
 #include <limits>
 
@@ -130,7 +130,7 @@ struct Absolute {
   }
 };
 
-// To the range of 32 bits.
+// Clamps to the range of 32 bits.
 inline int32_t limited(int64_t value) {
   return static_cast<int32_t>(
       std::clamp<int64_t>(value, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
@@ -142,7 +142,7 @@ struct SaturatedSubtract {
   int32_t operator()(int32_t a, int32_t b) const { return limited(int64_t{a} - b); }
 };
 
-// Each half of a word by itself.
+// Processes each half of a word separately.
 template <class T, class F>
 struct Halves {
   uint32_t operator()(uint32_t a, uint32_t b) const {

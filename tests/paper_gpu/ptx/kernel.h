@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel ready to run: instructions with their handlers, and where their operands lie.
+// A kernel ready to run: instructions with their handlers, and the locations of their operands.
 #pragma once
 
 #include <array>
@@ -27,14 +27,14 @@ enum class Flow : uint8_t {
   branch,
   exit,
   collective,  // waits for the lanes of the warp that it names
-  barrier,     // of the block or the cluster: the handler says whether the warp goes on
-  poll,        // may find that what it waits for is not there yet
+  barrier,     // of the block or the cluster: the handler returns whether the warp continues
+  poll,        // may find that what it waits for is not ready
 };
 
 enum class Space : uint8_t { generic, global, shared, cluster, local, param };
 
-// Where a register lies: bytes from the beginning of a warp's registers, or of the kernel's constants (lowest bit set).
-// Predicates are numbered: each is a word with a bit for each lane.
+// The location of a register: byte offset into a warp's registers, or into the kernel's constants (lowest bit set).
+// Predicates are numbered; each is a word with one bit per lane.
 using Slot = uint32_t;
 inline constexpr Slot kNoSlot = 0xfffffffeu;
 
@@ -43,16 +43,16 @@ struct Instruction {
   Flow flow = Flow::plain;
   Unit unit = Unit::integer;
   bool guard_negated = false;
-  bool of_products = false;     // a warpgroup's product or what belongs to it
-  bool writes_operand = false;  // a register that products use, too
-  bool inexact = false;         // hardware's bits may be others: see exactness.h
+  bool of_products = false;     // a warpgroup's product or a related instruction
+  bool writes_operand = false;  // writes a register that products use
+  bool inexact = false;         // hardware's bits may differ: see exactness.h
   uint8_t kind = 0, flags = 0;  // for the handler
   Slot guard = kNoSlot;         // a predicate
   Slot d = kNoSlot, a = kNoSlot, b = kNoSlot, c = kNoSlot, e = kNoSlot;
   uint32_t target = 0;                // of a branch
   int64_t offset = 0;                 // of an address, or another number
   std::vector<Slot> list;             // operands in braces
-  std::vector<uint32_t> of_operands;  // registers of this instruction that products use, too, by their numbers
+  std::vector<uint32_t> of_operands;  // numbers of this instruction's registers that products use as well
   uint32_t file = 0, line = 0;
 };
 
@@ -63,7 +63,7 @@ struct Parameter {
   uint32_t offset, bytes;
 };
 
-// Values that hardware gives to threads.
+// Values that hardware provides to threads.
 enum class Special : uint8_t {
   tid_x,
   tid_y,
@@ -107,17 +107,17 @@ struct Kernel {
   std::vector<Parameter> parameters;
   uint32_t param_bytes = 0, static_shared = 0, dynamic_begin = 0, local_bytes = 0, max_threads = 0;
   uint32_t register_bytes = 0, num_predicates = 0;
-  uint32_t shared_granule = 4;      // bytes of the smallest access to shared memory
+  uint32_t shared_granule = 4;      // the smallest access to shared memory, in bytes
   Slot explicit_cluster = kNoSlot;  // the predicate %is_explicit_cluster
   bool uses_products = false;
   std::vector<std::pair<Special, Slot>> specials;
   std::vector<Slot> poisoned;                           // registers that may be read before they are written
-  std::vector<std::array<uint64_t, kLanes>> constants;  // each takes 256 bytes, whatever its width
+  std::vector<std::array<uint64_t, kLanes>> constants;  // each takes 256 bytes for any width
 };
 
-// Where an instruction stands in the source, as "file.cu:12".
+// The location of an instruction in the source, as "file.cu:12".
 std::string place_of(const Kernel& kernel, const Instruction& instruction);
-// The name as the source has it, without its parameters.
+// The name as in the source, without parameters.
 std::string readable_name(const std::string& mangled);
 
 }  // namespace gradmill::paper::ptx

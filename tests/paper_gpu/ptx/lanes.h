@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers as 32 lanes of a type, and functions applied to all of them at once.
+// Registers as 32 lanes of a type, and functions applied to all lanes at once.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@
 
 namespace gradmill::paper::ptx {
 
-// Registers have 32 or 64 bits; narrower types lie in the lower bits.
+// Registers have 32 or 64 bits; narrower types occupy the lower bits.
 template <class T>
 using SlotOf = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
@@ -33,7 +33,7 @@ inline SlotOf<T> pack(T value) {
   }
 }
 
-// d[lane] = f(lane) for the lanes of the mask. f is computed for all: it must be cheap and must not trap.
+// d[lane] = f(lane) for the lanes of the mask. f is computed for all lanes, so it must be cheap and must not trap.
 template <class S, class F>
 inline void for_lanes(S* __restrict d, uint32_t mask, F&& f) {
   if (mask == kAllLanes) {
@@ -46,7 +46,7 @@ inline void for_lanes(S* __restrict d, uint32_t mask, F&& f) {
   for (int lane = 0; lane < kLanes; ++lane) d[lane] = mask >> lane & 1 ? result[lane] : d[lane];
 }
 
-// The same, lane by lane, for what is expensive or may trap.
+// The same, lane by lane, for functions that are expensive or may trap.
 template <class F>
 inline void for_each_lane(uint32_t mask, F&& f) {
   for (uint32_t left = mask; left != 0; left &= left - 1) f(std::countr_zero(left));
@@ -69,7 +69,7 @@ void ternary(Warp& warp, const Instruction& i, uint32_t mask) {
   for_lanes(warp.at<SlotOf<T>>(i.d), mask,
             [&](int lane) { return pack<T>(F()(unpack<T>(a[lane]), unpack<T>(b[lane]), unpack<T>(c[lane]))); });
 }
-// For what may trap.
+// For functions that may trap.
 template <class T, class F>
 void binary_by_lane(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto *const a = warp.at<SlotOf<T>>(i.a), *const b = warp.at<SlotOf<T>>(i.b);
@@ -82,7 +82,7 @@ inline void set_predicate(Warp& warp, Slot slot, uint32_t mask, uint32_t value) 
   warp.predicates[slot] = (warp.predicates[slot] & ~mask) | (value & mask);
 }
 
-// visit(T()) for the type of this name; false for others.
+// Calls visit(T()) for the type with this name; false for other names.
 template <class Visit>
 bool with_type(std::string_view name, Visit&& visit) {
   if (name == "u8" || name == "b8") return visit(uint8_t());

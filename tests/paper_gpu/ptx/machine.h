@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a grid that runs: warps, blocks and clusters.
+// The state of a running grid: warps, blocks and clusters.
 #pragma once
 
 #include <deque>
@@ -23,12 +23,12 @@ struct Block;
 struct Cluster;
 struct Grid;
 
-// What a kernel did wrong; ends its run.
+// An error of a kernel; ends its run.
 struct Finding {
   std::string text;
 };
 
-// Lanes of a warp that are at one place.
+// Lanes of a warp at the same instruction.
 struct LaneGroup {
   uint32_t pc, mask;
   bool blocked;  // at an instruction that waits for other lanes
@@ -42,19 +42,19 @@ struct SmallCopy {
   uint64_t number = 0;  // in the order of the warp's copies
 };
 
-// A warpgroup's product that has not been waited for, as one of its warps sees it.
+// A pending product of a warpgroup, as seen by one of its warps.
 struct OpenProduct {
   const Instruction* instruction;
   uint64_t left, right;               // descriptors
-  std::vector<uint32_t> left_values;  // of registers
+  std::vector<uint32_t> left_values;  // contents of registers
   bool add;
   bool done;
 };
 
-// Rows in global memory, each `step` bytes after the one before.
+// Rows in global memory, `step` bytes apart.
 struct StoredRows {
   uint64_t begin, step;
-  uint32_t bytes, count;  // of each, and how many
+  uint32_t bytes, count;  // bytes per row, and number of rows
 
   bool overlap(uint64_t address, uint32_t size) const {
     if (count == 0 || address + size <= begin) return false;
@@ -68,29 +68,29 @@ struct BulkStore {
   uint32_t from, bytes;
   StoredRows to;
   std::function<void()> work;
-  bool is_done = false, has_read = false;  // has_read: and that was waited for
+  bool is_done = false, has_read = false;  // has_read: it has read its source, and that was waited for
 };
 
 struct Warp {
   static constexpr uint32_t kNothing = UINT32_MAX;
 
   Block* block = nullptr;
-  uint32_t index = 0;      // in the block
-  uint32_t actor = 0;      // in the cluster
+  uint32_t index = 0;      // index in the block
+  uint32_t actor = 0;      // index in the cluster
   uint8_t* bases[2] = {};  // registers and constants
   uint32_t* predicates = nullptr;
-  uint32_t carries = 0;  // of .cc, by lanes
+  uint32_t carries = 0;  // carry flags of .cc, by lane
   std::vector<LaneGroup> groups;
   uint32_t live = 0;    // lanes that have not ended
   bool waits = false;   // at a barrier of the block
-  uint64_t passed = 0;  // waits that found what they waited for
-  bool polls = false;   // found that what it waits for is not there yet
+  uint64_t passed = 0;  // number of polls that succeeded
+  bool polls = false;   // the last poll found that what it waits for is not ready
   bool in_cluster_barrier = false;
   uint32_t cluster_phase = 0;
   const Instruction* current = nullptr;
   Issued issued;
-  Issued before_turn;         // of a turn that begins just after what was not there yet
-  uint32_t asked = kNothing;  // where it last found that what it waits for is not there
+  Issued before_turn;         // counts before a turn that begins just after a failed poll
+  uint32_t asked = kNothing;  // where the last poll failed
   bool asks_again = false;    // this turn began there
 
   std::vector<SmallCopy> open_copies[kLanes];
@@ -103,15 +103,15 @@ struct Warp {
 
   std::vector<OpenProduct> open_products;
   std::deque<std::vector<OpenProduct>> product_groups;
-  std::vector<uint8_t> in_flight;  // by register: a product that has not been waited for reads (1) or writes (2) it
+  std::vector<uint8_t> in_flight;  // by register: a pending product reads (1) or writes (2) it
   uint32_t products_in_flight = 0;
   bool products_fenced = false;  // registers are ready for a product
 
-  Knowledge known;           // what happened before this point, by any warp, and all lanes know it
-  Knowledge ahead;           // what some lanes know: they have waited alone
-  uint32_t lanes_ahead = 0;  // which ones; 0: `ahead` is out of date
+  Knowledge known;           // what happened before this point, in any warp, and is known to all lanes
+  Knowledge ahead;           // what some lanes know because they have waited alone
+  uint32_t lanes_ahead = 0;  // these lanes; 0: `ahead` is outdated
   uint32_t lanes_met = 0;    // what the warp itself did until this time is known to all of its lanes
-  Knowledge fenced;          // what a fence has made ready to be passed on by a relaxed atomic
+  Knowledge fenced;          // what a fence has prepared to be passed on by a relaxed atomic
   Knowledge seen;            // what relaxed atomics have seen and a fence will make known
   bool has_fenced = false, has_seen = false;
   uint32_t proxy_fences[kLanes] =
@@ -128,23 +128,24 @@ struct Warp {
 
 // A barrier of the block, by its number.
 struct NamedBarrier {
-  uint32_t arrived = 0, expected = 0;  // warps
+  uint32_t arrived = 0, expected = 0;  // in warps
   std::vector<Warp*> waiting;
   Knowledge known;
-  uint32_t count = 0, all = kAllLanes;  // of bar.red
+  uint32_t count = 0, all = kAllLanes;  // for bar.red
 };
 
 // A barrier in shared memory.
 struct MemoryBarrier {
   uint32_t expected = 0, pending = 0, phase = 0;
-  int64_t bytes = 0;             // that copies have yet to bring
+  int64_t bytes = 0;             // that copies have not delivered yet
   bool known_to_engine = false;  // its initialisation was fenced
   Knowledge known, released;
   uint32_t maker = 0, made_at = 0;       // which actor initialised it, and when
-  uint32_t engine = 0, engine_time = 0;  // whom copies that report here count as, and the time of this phase's
+  uint32_t engine = 0, engine_time = 0;  // the actor of the copies that signal this barrier, and the time of this
+                                         // phase's copies
 };
 
-// A copy of a tile or of bytes that is under way.
+// A copy of a tile or of bytes that is in flight.
 struct EngineCopy {
   Block* block;
   std::function<void()> work;
@@ -154,7 +155,7 @@ struct Block {
   Cluster* cluster = nullptr;
   uint32_t rank = 0;
   uint32_t id[3] = {};
-  uint64_t number = 0;  // in the grid
+  uint64_t number = 0;  // index in the grid
   uint8_t* shared = nullptr;
   uint32_t shared_bytes = 0;
   std::vector<uint8_t> shared_memory, local, local_written, registers;
@@ -165,7 +166,7 @@ struct Block {
   SharedShadow shadow;
   uint32_t live_warps = 0;
   uint32_t pending_writes = 0;  // copies to global memory that have not been waited for
-  uint32_t pending_reads = 0;   // copies and products that have yet to read shared memory
+  uint32_t pending_reads = 0;   // copies and products that have not read shared memory yet
 };
 
 struct Cluster {
@@ -174,7 +175,7 @@ struct Cluster {
   std::deque<EngineCopy> engine;
   uint32_t arrived = 0, phase = 0;
   Knowledge known, released;
-  uint32_t num_engines = 0;  // barriers in shared memory so far: each is an actor after the warps
+  uint32_t num_engines = 0;  // barriers in shared memory so far: each is an actor, numbered after the warps
 };
 
 struct Grid {
@@ -182,12 +183,12 @@ struct Grid {
   const Launch& launch;
   const RunOptions& options;
   Counts* counts;
-  std::vector<uint8_t> params;  // aligned by hand
+  std::vector<uint8_t> params;  // with manual alignment
   const uint8_t* param_begin = nullptr;
   std::vector<uint8_t> constants;
   uint8_t* constant_begin = nullptr;
   std::mt19937 random;
-  uint32_t launch_number = 0;              // for what is known of global memory
+  uint32_t launch_number = 0;              // for records of global memory
   std::map<uint64_t, Knowledge> released;  // by address: what atomics there pass on
 
   bool arrives_now() {
@@ -202,16 +203,16 @@ inline uint32_t predicate_of(const Warp& warp, Slot slot, bool negated) {
 inline Grid& grid_of(Warp& warp) { return *warp.block->cluster->grid; }
 inline bool checks(Warp& warp) { return grid_of(warp).options.checks; }
 
-// A finding at the warp's instruction, of the lowest lane in `mask`.
+// Reports a finding at the warp's instruction, for the lowest lane in `mask`.
 [[noreturn]] void fail(const Warp& warp, uint32_t mask, const std::string& what);
 
-// Addresses of shared memory: those of the own block are offsets; mapa's name the block.
+// Addresses of shared memory: those of the own block are offsets; those of mapa contain the block.
 inline constexpr uint32_t kRankShift = 24;
-// Generic addresses of what is not global.
+// Generic addresses of other spaces than global.
 inline constexpr uint64_t kSharedWindow = uint64_t{0x0a} << 40, kLocalWindow = uint64_t{0x0b} << 40,
                           kParamWindow = uint64_t{0x0c} << 40, kWindowBytes = uint64_t{1} << 32;
 
-// Small copies of a lane until only `left` groups are under way.
+// Finishes small copies of a lane until only `left` groups are in flight.
 void finish_copies(Warp& warp, int lane, size_t left);
 void end_copies(Warp& warp, int lane);
 void finish_stores(Warp& warp, int lane, size_t left, bool only_reads);
@@ -219,20 +220,20 @@ void end_stores(Warp& warp, int lane);
 void finish_products(Warp& warp, size_t left);
 void check_products(Warp& warp, const Instruction& instruction, uint32_t mask);
 
-// Barriers: whether the warp goes on; what it passes on and learns.
+// Barriers: whether the warp continues, what it passes on, and what it learns.
 bool arrive(Warp& warp, const Instruction& instruction, uint32_t mask);
 void warp_ended(Warp& warp);
-// Time goes on. Returns the time of what was done until now.
+// Advances the warp's time. Returns the time of what was done until now.
 uint32_t advance(Warp& warp);
-// What these lanes did until now, and all that the warp knows, becomes known to others.
+// Makes what these lanes did until now, and all that the warp knows, known to others.
 void release(Warp& warp, Knowledge& to, uint32_t lanes);
-// Without advance(), for several at a time.
+// The same without advance(), for several at a time.
 void tell(const Warp& warp, Knowledge& to, uint32_t lanes);
 // These lanes learn something.
 void acquire(Warp& warp, const Knowledge& from, uint32_t lanes);
-// All lanes learn something that does not tell lanes apart.
+// All lanes learn something that does not distinguish lanes.
 void acquire_of_warps(Warp& warp, const Knowledge& from);
-// All lanes are at one place and know what any of them did before the last advance(), and learnt.
+// All lanes are at the same instruction and know what any of them did or learnt before the last advance().
 void meet(Warp& warp);
 
 }  // namespace gradmill::paper::ptx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 8 x 8 matrices of 16-bit elements between shared memory and registers.
+// Moves 8 x 8 matrices of 16-bit elements between shared memory and registers.
 #include <fmt/format.h>
 #include <immintrin.h>
 
@@ -32,7 +32,7 @@ void find_rows(Warp& warp, const Instruction& i, int n, uint8_t* (&rows)[kRows])
   count_traffic(warp, Space::shared, addresses, 0xffu << (kRows * n), kRowBytes, !kLoad);
 }
 
-// Rows become columns, and the other way about.
+// Exchanges rows and columns.
 void transpose(__m128i (&rows)[kRows]) {
   __m128i pairs[kRows], fours[kRows];
   for (int n = 0; n < 4; ++n) {

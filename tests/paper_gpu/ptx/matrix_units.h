@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of the matrix units, for 16 rows by 8 columns of results at a time. A vector is eight rows of a
-// column: the left operand is transposed to that, the elements of the right one are broadcast.
+// The arithmetic of the matrix units, for 16 rows by 8 columns of results at a time. A vector has eight rows of a
+// column: the left operand is transposed to this layout, and the elements of the right one are broadcast.
 #pragma once
 
 #include <immintrin.h>
@@ -15,7 +15,7 @@ namespace gradmill::paper::ptx {
 
 inline constexpr int kMatrixRows = 16, kVectorRows = 8;
 
-// Eight rows of eight to eight columns of eight.
+// Transposes a matrix of eight rows and eight columns.
 inline void transpose(const float* from, size_t from_step, float* to, size_t to_step) {
   __m256 row[8], pair[8], four[8];
   for (size_t n = 0; n < 8; ++n) row[n] = _mm256_loadu_ps(from + n * from_step);
@@ -35,7 +35,7 @@ inline void transpose(const float* from, size_t from_step, float* to, size_t to_
   }
 }
 
-// The left operand: all rows of each step of k.
+// The left operand: all rows for each step of k.
 template <int kDepth>
 struct LeftSteps {
   alignas(32) float at[std::max(kDepth, kVectorRows)][kMatrixRows];
@@ -47,8 +47,8 @@ struct LeftSteps {
       }
     }
   }
-  // Lane 4g + t has, of a register, neighbouring elements of row g: a register's lanes are eight rows of 16 bytes.
-  // Registers go by eight rows first, then by 16 bytes of k. registers(n): the bytes of one.
+  // In a register, lane 4g + t has neighbouring elements of row g, so that its lanes are eight rows of 16 bytes.
+  // Registers are ordered by groups of eight rows, then by 16 bytes of k. registers(n) returns the bytes of one.
   template <class E, class Registers>
   void take_registers(Registers&& registers) {
     alignas(32) float rows[kMatrixRows][std::max(kDepth, kVectorRows)];
@@ -60,10 +60,10 @@ struct LeftSteps {
   }
 };
 
-// Products of one block of k for the columns 0, 2, 4 and 6 after the first, by half of the rows and column.
+// The products of one block of k for columns 0, 2, 4 and 6 after the first, by half of the rows and by column.
 using FourColumns = __m256[2][4];
 
-// right(k, column): where that element is.
+// right(k, column) returns the address of that element.
 template <int kDepth, class Right>
 inline void multiply_block(const LeftSteps<kDepth>& left, Right&& right, int first, FourColumns& sums) {
   for (auto& half : sums) {
@@ -81,7 +81,8 @@ inline void multiply_block(const LeftSteps<kDepth>& left, Right&& right, int fir
   }
 }
 
-// Four columns of eight rows as a register has them: lane 4g + t has row g of column t. visit(first lane, eight lanes)
+// Four columns of eight rows in the layout of a register: lane 4g + t has row g of column t. Calls visit(first lane,
+// eight lanes).
 template <class Visit>
 inline void for_each_part(const __m256 (&columns)[4], Visit&& visit) {
   const __m256 a = _mm256_unpacklo_ps(columns[0], columns[1]), b = _mm256_unpackhi_ps(columns[0], columns[1]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers in shared memory, which threads and copies arrive at.
+// Barriers in shared memory, at which threads and copies arrive.
 #include "paper_gpu/ptx/mbarrier.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace gradmill::paper::ptx {
 namespace {
 
 constexpr uint32_t kBytes = 8;
-// flags beside those of addresses
+// Additional flags, besides those of addresses.
 constexpr uint8_t kExpects = 8, kArrives = 16, kByParity = 32, kDrops = 64, kStays = 128;
 
 uint32_t address_of(Warp& warp, const Instruction& i, int lane) {
@@ -61,7 +61,7 @@ uint32_t lanes_at(Warp& warp, const Instruction& i, uint32_t mask, uint32_t addr
   return result;
 }
 
-// b: bytes, where kExpects; with kArrives also arrives.
+// b: bytes, with kExpects; with kArrives it also arrives.
 void arrive_there(Warp& warp, const Instruction& i, uint32_t mask) {
   if (i.flags & kArrives) advance(warp);
   const MemoryBarrier* told = nullptr;
@@ -84,21 +84,21 @@ void arrive_there(Warp& warp, const Instruction& i, uint32_t mask) {
   });
 }
 
-// b: bytes, as if a copy had brought them.
+// b: bytes, as if a copy had delivered them.
 void complete_bytes(Warp& warp, const Instruction& i, uint32_t mask) {
   for_each_lane(mask, [&](int lane) { bytes_arrived(barrier_of(warp, i, lane), warp.at<uint32_t>(i.b)[lane]); });
 }
 
-// mbarrier.pending_count: how many arrivals were missing before the one that returned this state.
+// mbarrier.pending_count: the number of missing arrivals before the arrival that returned this state.
 void pending_count(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto* const a = warp.at<uint64_t>(i.a);
   for_lanes(warp.at<uint32_t>(i.d), mask, [&](int lane) { return static_cast<uint32_t>(a[lane] >> 32); });
 }
 
-// Whether the phase has ended: of a parity (b), or the one that an arrival's state (b) names.
+// Whether the phase has ended: the phase with a parity (b), or the one in an arrival's state (b).
 void try_wait(Warp& warp, const Instruction& i, uint32_t mask) {
   uint32_t ended = 0;
-  // Mostly all lanes ask for the same.
+  // Usually all lanes poll the same barrier.
   uint32_t last_address = 0;
   uint64_t last_phase = 0;
   bool asked = false, done = false;
@@ -163,7 +163,7 @@ void complete_phase(MemoryBarrier& barrier) {
   if (barrier.pending != 0 || barrier.bytes != 0) return;
   ++barrier.phase;
   barrier.pending = barrier.expected;
-  // What copies of this phase wrote is known to those who wait for it.
+  // What copies of this phase wrote is known to threads that wait for it.
   barrier.known.set(barrier.engine, std::max(barrier.known.of(barrier.engine), barrier.engine_time));
   ++barrier.engine_time;
   barrier.released = barrier.known;

@@ -33,7 +33,7 @@ struct Addresses {
     }
   }
 
-  // How many lanes from this one on have bytes that follow each other.
+  // The number of lanes from this one on whose bytes are contiguous.
   int in_a_row(int first, uint32_t mask, uint32_t bytes) const {
     int end = first + 1;
     while (end < kLanes && (mask >> end & 1) && at[end] == at[end - 1] + bytes) ++end;
@@ -78,7 +78,7 @@ const uint8_t* param_at(Warp& warp, uint64_t address, uint32_t bytes, int lane) 
   return grid.param_begin + address;
 }
 
-// A generic address to one of its space.
+// Converts a generic address to one of its space.
 Space narrow(uint64_t& address) {
   const auto within = [&](uint64_t window) { return address >= window && address < window + kWindowBytes; };
   for (const auto& [window, space] :
@@ -121,7 +121,7 @@ uint8_t* to_write(Warp& warp, Space space, uint64_t address, uint32_t bytes, int
 // The bytes that each active lane accesses, in host memory.
 using Places = uint8_t* [kLanes];
 
-// The bytes of `count` lanes whose addresses follow each other; null if the lanes must be checked one by one.
+// The bytes of `count` lanes with contiguous addresses; null if the lanes must be checked one by one.
 uint8_t* run_at(Warp& warp, Space space, uint64_t address, uint32_t bytes, int first, int count, bool write) {
   if (count == 1) return nullptr;
   const uint32_t all = bytes * static_cast<uint32_t>(count);
@@ -134,13 +134,13 @@ void find_to_read(Warp& warp, Space space, const Addresses& addresses, uint32_t 
   const bool may_share = space != Space::local && space != Space::generic && warp.lanes_ahead == 0;
   const bool notes_lanes = space == Space::shared || space == Space::cluster;
   int before = -1;
-  bool is_repeated = false;  // the place of `before` was that of the lane before it, too
+  bool is_repeated = false;  // `before` had the same address as the lane before it
   for (uint32_t left = mask; left != 0;) {
     const int first = std::countr_zero(left);
     const uint64_t address = addresses.at[first];
-    // Lanes often read one place: parameters, scalars.
+    // Lanes often read the same address: parameters, scalars.
     if (before >= 0 && may_share && address == addresses.at[before]) {
-      // Whether one lane reads it or several is noted; how many does not matter.
+      // It is recorded whether one lane or several read it; the exact number does not matter.
       if (notes_lanes && !is_repeated) to_read(warp, space, address, bytes, first);
       is_repeated = true;
       places[first] = places[before];
@@ -159,7 +159,7 @@ void find_to_read(Warp& warp, Space space, const Addresses& addresses, uint32_t 
   }
 }
 
-// Writes the values that `values` has for each lane.
+// Writes the values in `values` for each lane.
 template <uint32_t kBytes>
 void write_lanes(Warp& warp, Space space, const Addresses& addresses, uint32_t mask,
                  const uint8_t (&values)[kLanes][kBytes]) {
@@ -176,7 +176,7 @@ void write_lanes(Warp& warp, Space space, const Addresses& addresses, uint32_t m
   }
 }
 
-// From where lanes' bytes are to registers, which are as wide as S.
+// Copies from the lanes' bytes to registers as wide as S.
 template <class T, int kCount, class S>
 void fill_registers(Warp& warp, const Instruction& i, uint32_t mask, const Places& places) {
   for (int n = 0; n < kCount; ++n) {
@@ -194,7 +194,7 @@ void fill_registers(Warp& warp, const Instruction& i, uint32_t mask, const Place
     }
   }
 }
-// The same for rows of all lanes.
+// The same for contiguous rows of all lanes.
 template <class T, int kCount, class S>
 void spread(Warp& warp, const Instruction& i, const uint8_t* from) {
   for (int n = 0; n < kCount; ++n) {
@@ -290,7 +290,7 @@ uint64_t window_of(Space space) {
                                                            : 0;
 }
 
-// offset: what is added.
+// offset: the amount that is added.
 void convert_address(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto* const a = warp.at<uint64_t>(i.a);
   const auto add = static_cast<uint64_t>(i.offset);
@@ -337,7 +337,7 @@ bool decode_memory(Decoder& decoder) {
   const Operand &value = decoder.operand(is_load ? 0 : 1), &address = decoder.operand(is_load ? 1 : 0);
   Space space = space_of(s);
   if (decoder.address(kA, address, i.offset, space)) i.flags |= kWideAddress;
-  if (space == Space::cluster) space = Space::shared;  // the address says which block
+  if (space == Space::cluster) space = Space::shared;  // the address contains the block
   i.kind = static_cast<uint8_t>(space);
   const Operand& first = value.kind == Operand::Kind::list ? value.parts.at(0) : value;
   bool wide = first.is_number() ? bytes_of(s.type()) == 8 : decoder.is_wide(first);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by a warp: mma.sync of 16 x 8 results.
+// Products of a warp: mma.sync with 16 x 8 results.
 #include <cstring>
 
 #include "paper_gpu/ptx/counts.h"
@@ -23,7 +23,7 @@ struct RightColumns {
   }
 };
 
-// Sums as registers have them: those of lane 4g + t are (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+// Sums in registers: lane 4g + t has (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
 struct Sums {
   alignas(32) float of[4][kLanes];
 
@@ -33,7 +33,7 @@ struct Sums {
   void write(Warp& warp, const Slot* slots) const {
     for (int r = 0; r < 4; ++r) std::memcpy(warp.at<float>(slots[r]), of[r], sizeof(of[r]));
   }
-  // The same in fp16, two in a register.
+  // The same in fp16, two per register.
   void read_short(Warp& warp, const Slot* slots) {
     for (int r = 0; r < 4; ++r) {
       const auto* const values = warp.at<uint32_t>(slots[r / 2]);
@@ -68,7 +68,7 @@ void add_products(const LeftSteps<kDepth>& left, const RightColumns<E, kDepth>& 
   }
 }
 
-// list: results, left, right and sums.
+// list: results, left operand, right operand and sums.
 template <class Left, class Right, int kDepth, bool kShortSums>
 void mma(Warp& warp, const Instruction& i, uint32_t) {
   constexpr size_t kSums = kShortSums ? 2 : 4, kLeft = 2 * kDepth / Left::kCount, kRight = kDepth / Right::kCount;

@@ -32,14 +32,14 @@ void read_values(Cursor& cursor, std::byte* to, size_t bytes, uint32_t each) {
   if (braces) cursor.expect('}');
 }
 
-// 90 of "sm_90a".
+// Returns 90 for "sm_90a".
 int target_of(std::string_view word) {
   size_t end = 3;
   while (end < word.size() && word[end] >= '0' && word[end] <= '9') ++end;
   return static_cast<int>(to_integer(word.substr(3, end - 3)));
 }
 
-// From its type on: ".align 4 .b8 name[12] = {…};".
+// From the type on: ".align 4 .b8 name[12] = {…};".
 struct Declaration {
   Variable variable;
   uint32_t element = 1;
@@ -113,10 +113,10 @@ void Module::read_variable(Cursor& cursor, bool shared, bool is_extern) {
   cursor.skip_past(';');
 }
 
-// Keeps the text from the parameters on; a declaration without a body is passed over.
+// Keeps the text from the parameters on. Skips a declaration without a body.
 void Module::read_function(Cursor& cursor, bool entry) {
   const char* begin = cursor.position();
-  if (cursor.peek() == '(') cursor.skip_past(')');  // what it returns
+  if (cursor.peek() == '(') cursor.skip_past(')');  // the return value
   const std::string_view name = cursor.word();
   if (entry) begin = cursor.position();
   if (cursor.take('(')) cursor.skip_past(')');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One compilation's PTX: kernels are parsed when they are first asked for.
+// The PTX of one compilation. Kernels are parsed on first use.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Variable {
 
 class Module {
  public:
-  // Throws std::runtime_error where the text is not what a compiler writes.
+  // Throws std::runtime_error if the text is not in the form that compilers write.
   explicit Module(std::string text);
   ~Module();
   Module(const Module&) = delete;
@@ -34,14 +34,14 @@ class Module {
   int target() const { return target_; }
   bool has(std::string_view kernel) const { return entries_.contains(std::string(kernel)); }
   std::vector<std::string> kernels() const;
-  // Throws std::runtime_error, with the source line, for an instruction that is not known.
+  // Throws std::runtime_error, with the source line, for an unknown instruction.
   const Kernel& kernel(std::string_view name);
 
-  // By their names in the text; null where there is none.
+  // A function by its name in the text; null if there is none.
   const std::string_view* function(std::string_view name) const;
   const Variable* shared_variable(std::string_view name) const;
   std::byte* global_variable(std::string_view name);
-  // Whether the bytes lie in one of the module's own variables (constants, tables).
+  // Whether the bytes are inside one of the module's own variables (constants, tables).
   bool holds(uint64_t address, uint32_t bytes) const;
   std::string_view file(uint32_t number) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves: whole registers, taken apart and put together.
+// Moves of whole registers, and splitting and joining them.
 #include "paper_gpu/ptx/decode.h"
 #include "paper_gpu/ptx/lanes.h"
 

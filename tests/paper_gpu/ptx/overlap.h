@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes that write to one place by one instruction.
+// Lanes that write to the same location in one instruction.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace gradmill::paper::ptx {
 
-// A finding where they write different bytes to one place of global memory: nobody knows which of them stay there.
+// A finding if they write different bytes to one location of global memory, because it is undefined which of them
+// remain.
 template <uint32_t kBytes>
 void expect_lanes_agree(Warp& warp, const uint64_t* addresses, uint32_t mask, const uint8_t (&values)[kLanes][kBytes]) {
   int lanes[kLanes], count = 0;

@@ -67,7 +67,7 @@ class Parser : public Names {
     if (space == Space::generic || (space == Space::param && symbol.space == Space::local)) space = symbol.space;
     if (symbol.table != nullptr) return constant(reinterpret_cast<uint64_t>(symbol.table) + uint64_t(offset), wide);
     if (!symbol.dynamic) return constant(static_cast<uint64_t>(symbol.at + offset), wide);
-    // The value is known at the end; until then it is one that no other constant has.
+    // The value is known at the end. Until then it is a placeholder that differs from all constants.
     const auto [known, is_new] = dynamic_.try_emplace({offset, wide}, kernel_.constants.size());
     if (is_new) kernel_.constants.emplace_back();
     return static_cast<Slot>(known->second * sizeof(kernel_.constants[0])) | 1;
@@ -84,7 +84,7 @@ class Parser : public Names {
     return nullptr;
   }
 
-  // Special registers are made known when they are first read.
+  // Special registers are registered when they are first read.
   const uint32_t* find_register(std::string_view name) {
     if (const uint32_t* const found = find(name, &Scope::registers)) return found;
     const Special* const special = special_named(name);
@@ -145,7 +145,7 @@ class Parser : public Names {
     }
   }
 
-  // Up to the brace that closes it. `end`: where a return goes in a function, kNone in a kernel.
+  // Parses up to the closing brace. `end`: where a return jumps in a function, kNone in a kernel.
   void body(Cursor& cursor, uint32_t end) {
     for (int depth = 1; depth > 0;) {
       const char c = cursor.peek();
@@ -276,7 +276,7 @@ class Parser : public Names {
     registers_.note_guard(index, !s.guard.empty());
   }
 
-  // How much a lane accesses at once; 4 where it is no access of what may be shared memory.
+  // The size of a lane's access; 4 if the access cannot be to shared memory.
   static uint32_t bytes_of_shared_access(const Statement& s) {
     constexpr uint32_t kMost = 4;
     const std::string_view base = s.parts[0];
@@ -287,7 +287,7 @@ class Parser : public Names {
     return std::min(kMost, bytes_of(s.type()) * (s.has("v4") ? 4 : s.has("v2") ? 2 : 1));
   }
 
-  // One comparison and one branch for each target.
+  // One comparison and one branch per target.
   void branch_by_index(const Statement& s, uint32_t end) {
     if (!s.guard.empty() || s.operands.size() != 2) throw std::runtime_error("a brx.idx that depends on a predicate");
     const std::vector<std::string_view>& targets = scopes_[size_t(current_)].targets.at(s.operands[1].name);
@@ -306,7 +306,7 @@ class Parser : public Names {
     add({.name = "trap", .parts = {"trap"}, .file = s.file, .line = s.line}, end);
   }
 
-  // The function's body takes the place of the call; its parameters are the caller's variables.
+  // Inlines the function's body in place of the call; its parameters become variables of the caller.
   void call(Cursor& cursor, const Statement& s) {
     if (!s.guard.empty()) throw std::runtime_error("a call depends on a predicate");
     const std::vector<std::string_view> results = names_in_parentheses(cursor);
@@ -356,7 +356,7 @@ class Parser : public Names {
     for (const auto& [instruction, end] : returns_) kernel_.code[instruction].target = return_places_[end];
   }
 
-  // As little aligned as the declaration allows: a kernel that wants more must see to it.
+  // Only as aligned as the declaration requires: a kernel that needs more must align it itself.
   void place_dynamic_shared() {
     uint32_t begin = (kernel_.static_shared + dynamic_align_ - 1) / dynamic_align_ * dynamic_align_;
     if (!dynamic_.empty() && begin / dynamic_align_ % 2 == 0) begin += dynamic_align_;

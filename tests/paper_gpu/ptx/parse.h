@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel's text to instructions.
+// Parses a kernel's text to instructions.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace gradmill::paper::ptx {
 
-// `text` is all from the parameters to the closing brace.
+// `text` reaches from the parameters to the closing brace.
 std::unique_ptr<Kernel> parse_kernel(Module& module, std::string name, std::string_view text);
 
 }  // namespace gradmill::paper::ptx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a product of a warpgroup multiplies, and where its operands lie in shared memory.
+// What a warpgroup's product multiplies, and where its operands are in shared memory.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace gradmill::paper::ptx {
 
-// The rows, of 64, that each of the four warps holds.
+// The number of rows, of 64, that each of the four warps holds.
 inline constexpr int kWarpRows = 16;
-inline constexpr uint32_t kChunk = 16;  // bytes
+inline constexpr uint32_t kChunk = 16;  // in bytes
 inline constexpr uint32_t kMostColumns = 256, kChunksOfDepth = 2, kMostChunks = kMostColumns * kChunksOfDepth;
 
-// Instruction::flags of a product.
+// Values of Instruction::flags for a product.
 inline constexpr uint8_t kLeftInRegisters = 1, kLeftTransposed = 2, kRightTransposed = 8, kNegateLeft = 16,
                          kNegateRight = 32;
 
@@ -26,12 +26,12 @@ inline Shape shape_of(const Instruction& i) {
   return {static_cast<uint32_t>(i.offset), i.target & 0xff, i.target >> 8};
 }
 
-// A matrix in shared memory as a descriptor describes it: lines of chunks. A line is a row of the matrix (a column of
-// the right one), with its chunks along k; of a transposed matrix it is a step of k, with chunks along the rows. Eight
-// lines form a group; the chunks of a line may be parted into panels.
+// A matrix in shared memory as given by a descriptor: lines of chunks. A line is a row of the matrix (for the right
+// operand, a column) with its chunks along k. For a transposed matrix, a line is a step of k with chunks along the
+// rows. Eight lines form a group; the chunks of a line may be divided into panels.
 struct OperandPlace {
   uint32_t address;
-  uint32_t group_step, line_step, panel_step;  // bytes
+  uint32_t group_step, line_step, panel_step;  // in bytes
   uint32_t panel_shift;                        // a panel has 1 << panel_shift chunks
   uint32_t row_bytes;                          // of a swizzled row, or 0
   uint32_t lines, first_chunk, chunks;
@@ -39,7 +39,7 @@ struct OperandPlace {
   // Rows [first, first + count).
   OperandPlace(uint64_t descriptor, bool transposed, const Shape& shape, uint32_t first, uint32_t count);
 
-  // Eight lines of a panel, which begin at `begin` and lie within [from, to).
+  // Eight lines of a panel, which start at `begin` and are inside [from, to).
   struct Block {
     uint32_t begin, line, chunk, chunks, from, to;
   };
@@ -56,7 +56,7 @@ struct OperandPlace {
       }
     }
   }
-  // visit(address, line, chunk)
+  // Calls visit(address, line, chunk).
   template <class Visit>
   void for_each_chunk(const Block& block, Visit&& visit) const {
     const uint32_t permuted = row_bytes == 0 ? 0 : row_bytes / kChunk - 1;
@@ -69,7 +69,7 @@ struct OperandPlace {
   }
 };
 
-// The chunks that a warp reads of its operands.
+// The chunks of the operands that a warp reads.
 struct ProductChunks {
   uint32_t num_left = 0, num_right = 0;
   uint32_t left[kMostChunks], right[kMostChunks];

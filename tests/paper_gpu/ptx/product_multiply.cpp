@@ -35,7 +35,7 @@ void take_left(const OpenProduct& product, const uint8_t* shared, const ProductC
   }
 }
 
-// The right operand as it lies: columns of all steps of k, or, transposed, steps of k of all columns.
+// The right operand as stored: columns with all steps of k or, transposed, steps of k with all columns.
 template <class E, bool kTransposed>
 struct Right {
   static constexpr size_t kStep = kTransposed ? size_t{kMostColumns} : size_t{kDepth<E>};  // between lines
@@ -54,8 +54,8 @@ struct Right {
   }
 };
 
-// Four columns, from `first` on every second one, to two registers: register 4n + r has rows from 8 (r / 2) on, and
-// columns from 8n + r % 2 on.
+// Four columns, every second one from `first` on, to two registers: register 4n + r has the rows from 8 (r / 2) on and
+// the columns from 8n + r % 2 on.
 template <int kSteps, class Right>
 void multiply_four(Warp& warp, const OpenProduct& product, const LeftSteps<kSteps>& left, const Right& right,
                    uint32_t first) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by a warpgroup: wgmma of 64 rows, of which each warp has 16. They are done when they are waited for, or at
-// once.
+// Products of a warpgroup: wgmma with 64 rows, 16 per warp. They are performed when they are waited for, or
+// immediately.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view kTypes[][2] = {{"f16", "f16"},   {"bf16", "bf16"}, {"tf32", "tf32"}, {"e4m3", "e4m3"},
                                           {"e4m3", "e5m2"}, {"e5m2", "e4m3"}, {"e5m2", "e5m2"}};
 
-// Whether all of the part is what one barrier's copies brought at one time, and the warp knows it: so it is with most.
+// Whether the whole part was delivered by one barrier's copies at one time, and the warp knows it. This is the usual
+// case.
 bool is_known_tile(const Warp& warp, const SharedShadow::Access& access, const OperandPlace::Block& block) {
   return warp.block->shadow.is_known_tile(access, block.from, block.to - block.from);
 }
@@ -47,7 +48,7 @@ void check_operands(Warp& warp, const OpenProduct& product) {
   check_operand(warp, right_place(product));
 }
 
-// They have been read until now: who writes there must wait for what this warp says from here on.
+// The operands have been read until now: a writer must wait for what this warp releases from here on.
 void note_operand(Warp& warp, const OperandPlace& place, const uint32_t* chunks, uint32_t num_chunks) {
   SharedShadow& shadow = warp.block->shadow;
   const SharedShadow::Access access{warp.actor, SharedShadow::kByUnits, warp.known, warp.lanes_met};
@@ -67,7 +68,7 @@ void note_operands(Warp& warp, const OpenProduct& product, const ProductChunks& 
   note_operand(warp, right_place(product), chunks.right, chunks.num_right);
 }
 
-// Marks registers as used by products under way, or takes the marks back.
+// Marks registers as used by pending products, or removes the marks.
 void mark_registers(Warp& warp, const OpenProduct& product, bool in_use) {
   const Instruction& i = *product.instruction;
   const auto sums = size_t{shape_of(i).columns / 2};
@@ -88,7 +89,7 @@ void multiply_now(Warp& warp, OpenProduct& product) {
   product.done = true;
 }
 
-// The products of a warpgroup are done in the order in which they were started.
+// The products of a warpgroup are performed in the order in which they were started.
 void multiply_open(Warp& warp) {
   for (auto& group : warp.product_groups) {
     for (OpenProduct& product : group) multiply_now(warp, product);
@@ -126,14 +127,14 @@ void commit_products(Warp& warp, const Instruction&, uint32_t) {
   warp.open_products.clear();
 }
 
-// offset: groups that may still be under way.
+// offset: number of groups that may still be in flight.
 void wait_for_products(Warp& warp, const Instruction& i, uint32_t) {
   finish_products(warp, static_cast<size_t>(i.offset));
 }
 
 void fence_products(Warp& warp, const Instruction&, uint32_t) { warp.products_fenced = true; }
 
-// 64 of "m64n64k16".
+// Returns 64 for "m64n64k16".
 int number_after(std::string_view shape, char letter) {
   const size_t at = shape.find(letter, 1) + 1;
   int value = 0;
@@ -173,7 +174,7 @@ bool decode_product(Decoder& decoder) {
     decoder.read(kA, left, true);
   }
   decoder.read(kB, right, true);
-  // scale-d, scale-a, scale-b, then what is transposed.
+  // scale-d, scale-a, scale-b, then the transpositions.
   const Operand& scale = decoder.operand(3);
   if (scale.is_number()) {
     if (scale.value == 0) throw std::runtime_error("a product that never adds must say so by a predicate");
@@ -199,7 +200,7 @@ void finish_products(Warp& warp, size_t left) {
     }
     warp.product_groups.pop_front();
   }
-  // Registers that later products use, too.
+  // Registers that later products use as well.
   for (const auto& group : warp.product_groups) {
     for (const OpenProduct& product : group) mark_registers(warp, product, true);
   }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kNarrowBytes = kLanes * 4, kWideBytes = kLanes * 8;
 
-// Instructions from one leader to the next: what is jumped to begins one, what jumps ends one.
+// Instructions from one leader to the next: a branch target begins a block, and a branch ends one.
 struct BasicBlock {
   uint32_t begin, end;
   std::vector<uint32_t> next;
@@ -56,8 +56,8 @@ void Registers::note_guard(uint32_t instruction, bool guarded) {
   guarded_[instruction] = guarded;
 }
 
-// From the first to the last place where a register is alive, loops included: the data flow of what is still to be
-// read.
+// The range from the first to the last instruction where a register is live, including loops: a data-flow analysis of
+// the values that are still read.
 std::vector<Registers::Interval> Registers::intervals(const Kernel& kernel) {
   const auto num_registers = static_cast<uint32_t>(wide_.size());
   const std::vector<BasicBlock> blocks = basic_blocks(kernel.code);
@@ -70,7 +70,7 @@ std::vector<Registers::Interval> Registers::intervals(const Kernel& kernel) {
   for (uint32_t b = 0; b < blocks.size(); ++b) {
     std::fill(block_of.begin() + blocks[b].begin, block_of.begin() + blocks[b].end, b);
   }
-  // Reads of an instruction come before its writes.
+  // The reads of an instruction come before its writes.
   for (size_t from = 0, to = 0; from < accesses_.size(); from = to) {
     const uint32_t at = accesses_[from].instruction, b = block_of[at];
     while (to < accesses_.size() && accesses_[to].instruction == at) ++to;
@@ -121,14 +121,14 @@ std::vector<Registers::Interval> Registers::intervals(const Kernel& kernel) {
   return live;
 }
 
-// Registers that begin late take the places of those that have ended.
+// Registers that start later reuse the locations of those that have ended.
 void Registers::place(Kernel& kernel, std::vector<Interval>& live) {
   std::vector<uint32_t> order;
   for (uint32_t reg = 0; reg < live.size(); ++reg) {
     if (live[reg].seen()) order.push_back(reg);
   }
   std::stable_sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) { return live[x].begin < live[y].begin; });
-  using Ending = std::pair<uint32_t, uint32_t>;  // last instruction, place
+  using Ending = std::pair<uint32_t, uint32_t>;  // last instruction, location
   std::priority_queue<Ending, std::vector<Ending>, std::greater<>> ending[2];
   std::vector<uint32_t> free[2];
   places_.assign(live.size(), kNoSlot);
@@ -158,10 +158,10 @@ void Registers::assign(Kernel& kernel) {
     is_special[reg] = true;
     live[reg] = {0, end};
   }
-  // What a warpgroup's product reads or changes stays in place until it has been waited for.
+  // Registers that a warpgroup's product reads or changes keep their location until it has been waited for.
   std::vector<bool> of_products(wide_.size(), false);
   for (const Access& access : accesses_) {
-    if (!kernel.code[access.instruction].of_products || access.place < 0) continue;  // descriptors are read at once
+    if (!kernel.code[access.instruction].of_products || access.place < 0) continue;  // descriptors are read immediately
     of_products[access.reg] = true;
     live[access.reg] = {0, end};
   }

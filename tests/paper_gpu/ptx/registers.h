@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives a kernel's registers their places. PTX has a new register for every value; those that are never alive at the
-// same time share a place, so that a warp's registers stay in the cache.
+// Assigns locations to a kernel's registers. PTX has a new register for every value. Those that are never live at the
+// same time share a location, so that a warp's registers stay in the cache.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ class Registers {
   bool is_wide(uint32_t reg) const { return wide_[reg]; }
   void add_special(Special special, uint32_t reg) { specials_.push_back({special, reg}); }
   void note(const Access& access) { accesses_.push_back(access); }
-  // Whether the instruction may leave what it writes as it was.
+  // Whether the instruction may leave its output unchanged.
   void note_guard(uint32_t instruction, bool guarded);
 
-  // Writes the places into the kernel's instructions.
+  // Writes the locations into the kernel's instructions.
   void assign(Kernel& kernel);
 
  private:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of fp32 that is rounded in other directions than to nearest, flushed or saturated: done in fp64, and
-// rounded once.
+// fp32 arithmetic with other roundings than to nearest, with flushing or saturation: computed in fp64 and rounded once.
 #include "paper_gpu/ptx/decode.h"
 #include "paper_gpu/ptx/lanes.h"
 #include "paper_gpu/ptx/rounding.h"
@@ -8,10 +7,10 @@
 namespace gradmill::paper::ptx {
 namespace {
 
-// flags
+// Flags.
 constexpr uint8_t kFlush = 1, kSaturate = 2;
 
-// Exact results, or ones that show in their last bit what was lost.
+// Results that are exact, or whose last bit records that something was lost.
 struct Add {
   template <Rounding kRounding>
   static double of(double a, double b, double) {

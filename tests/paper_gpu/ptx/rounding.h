@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results that are rounded once, in any direction, and then flushed or not: from a double that stands for the exact
-// one.
+// Rounds a double that represents the exact result, once and in any direction, and optionally flushes it.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +13,7 @@ namespace gradmill::paper::ptx {
 
 enum class Rounding : uint8_t { nearest, zero, down, up, away };  // away: to nearest, ties away from zero
 
-// That of the modifier among an instruction's parts; to nearest if there is none.
+// The rounding given by the instruction's modifiers; to nearest if there is none.
 inline Rounding rounding_of(const std::vector<std::string_view>& parts) {
   for (const std::string_view part : parts) {
     if (part == "rz") return Rounding::zero;
@@ -25,8 +24,8 @@ inline Rounding rounding_of(const std::vector<std::string_view>& parts) {
   return Rounding::nearest;
 }
 
-// `value` was rounded to nearest, and `error` is what it lacks. Where something is lost the last bit becomes odd: a
-// format that has two bits less can then be rounded to as if the value were exact.
+// `value` was rounded to nearest and lacks `error`. If something was lost, sets the last bit: a format with at least
+// two bits less can then be rounded to as if the value were exact.
 inline double odd(double value, double error) {
   const auto bits = std::bit_cast<int64_t>(value);
   const bool lost = error < 0 || error > 0;
@@ -42,7 +41,7 @@ inline float odd_float(double exact) {
   return std::bit_cast<float>(bits + (lost && !(bits & 1) ? step : 0));
 }
 
-// x + y. A sum of zero is negative only where it is rounded down, or where both are.
+// x + y. A sum of zero is negative only if it is rounded down or both terms are negative.
 template <Rounding kRounding = Rounding::nearest>
 inline double odd_sum(double x, double y) {
   const double sum = x + y, from_y = sum - x, error = (x - (sum - from_y)) + (y - from_y);
@@ -50,7 +49,7 @@ inline double odd_sum(double x, double y) {
   return odd(sum, error);
 }
 
-// An exact double as a float.
+// Rounds an exact double to a float.
 template <Rounding kRounding>
 inline float narrowed(double exact) {
   const auto nearest = static_cast<float>(exact);
@@ -64,13 +63,13 @@ inline float narrowed(double exact) {
   return std::bit_cast<float>(bits + step);
 }
 
-// The normal numbers of a format begin at `least`; just below, numbers of the same precision have steps of `step`.
+// The normal numbers of a format begin at `least`. Just below, numbers of the same precision are `step` apart.
 struct Smallest {
   double least, step;
 };
 inline constexpr Smallest kSmallestFloat{0x1p-126, 0x1p-150}, kSmallestHalf{0x1p-14, 0x1p-25};
 
-// Whether an exact result, rounded with all of its bits, is below the normal numbers.
+// Whether an exact result, rounded to full precision, is below the normal numbers.
 template <Rounding kRounding>
 inline bool is_tiny(double exact, Smallest smallest) {
   const double size = std::fabs(exact);
@@ -84,7 +83,7 @@ inline double flushed(double value, Smallest smallest) {
 }
 inline float flushed(float value) { return std::fabs(value) < 0x1p-126f ? std::copysign(0.0f, value) : value; }
 
-// To [0, 1]; a NaN becomes 0.
+// Clamps to [0, 1]; a NaN becomes 0.
 template <class T>
 inline T saturated(T value) {
   return value > 0 ? std::min(value, T(1)) : T(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks and clusters, one after the other; which of their warps runs when.
+// Runs blocks and clusters one after the other, and schedules their warps.
 #include "paper_gpu/ptx/run.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ uint8_t* aligned(std::vector<uint8_t>& memory, size_t bytes, size_t alignment) {
                                     alignment);
 }
 
-// Memory for a block of this launch; each of the grid's blocks of this rank uses it in turn.
+// Memory for a block of this launch. All blocks of the grid with this rank use it in turn.
 void prepare(Block& block, Grid& grid) {
   const Kernel& kernel = grid.kernel;
   const auto threads = static_cast<uint32_t>(grid.launch.block.count());
@@ -98,7 +98,7 @@ void start(Block& block, uint64_t number, uint32_t num_actors) {
   block.id[2] = static_cast<uint32_t>(number / size.x / size.y);
   for (NamedBarrier& barrier : block.barriers) barrier = NamedBarrier{};
   for (const auto& [address, barrier] : block.memory_barriers)
-    block.shadow.forget(address, 8);  // those of the block before
+    block.shadow.forget(address, 8);  // those of the previous block
   block.memory_barriers.clear();
   block.pending_reads = block.pending_writes = 0;
   block.local_written.assign(block.local.size(), 0);
@@ -107,7 +107,7 @@ void start(Block& block, uint64_t number, uint32_t num_actors) {
 }
 
 class ClusterRun {
-  // A warp may have made progress before it tested the barrier again. After kDeadRounds rounds none has.
+  // A warp may have made progress before it polled the barrier again. After kDeadRounds rounds none has.
   static constexpr uint32_t kIdleRounds = 2, kDeadRounds = 100;
 
  public:
@@ -122,11 +122,11 @@ class ClusterRun {
     }
   }
 
-  // The cluster whose first block has this number.
+  // Runs the cluster whose first block has this number.
   void run(uint64_t first) {
     begin(first);
     size_t left = order_.size();
-    // Rounds in a row in which all that is left only waited, or asked for what is not there.
+    // Consecutive rounds in which all remaining warps only waited or polled without success.
     uint32_t idle = 0;
     while (left != 0) {
       if (grid_.options.order == Order::shuffled) std::shuffle(order_.begin(), order_.end(), grid_.random);
@@ -151,7 +151,7 @@ class ClusterRun {
     ++num_run_;
   }
 
-  // Lane instructions that took as long as what was done so far.
+  // The work done so far, as an equivalent number of lane instructions.
   uint64_t work() const {
     constexpr uint64_t kFlopsALaneInstruction = 16;
     Counts counts;
@@ -179,7 +179,7 @@ class ClusterRun {
     order_.clear();
     const auto num_warps = static_cast<uint32_t>(cluster_.blocks[0]->warps.size());
     const uint32_t num_actors = num_warps * grid_.launch.cluster;
-    // All blocks of a cluster count from the same time.
+    // All blocks of a cluster start at the same time.
     for (auto& block : cluster_.blocks) {
       block->shadow.start(block->shared_bytes, grid_.kernel.shared_granule, num_actors);
     }
@@ -227,9 +227,8 @@ void run_all(Grid& grid, ClusterRun& cluster) {
   for (const uint64_t n : order) cluster.run(n * grid.launch.cluster);
 }
 
-// Numbers of clusters: the first, the last, and then by a sequence of little discrepancy in two dimensions, so that
-// wherever it ends blocks are spread evenly along the grid's x and along the rest of it. Small grids end with what is
-// left.
+// Numbers of clusters: the first, the last, and then a low-discrepancy sequence in two dimensions, so that at any point
+// the blocks are spread evenly along the grid's x and along the rest. Small grids end with the remaining clusters.
 std::vector<uint64_t> spread_over(const Launch& launch) {
   constexpr double kStepX = 0.7548776662466927, kStepRest = 0.5698402909980532;
   constexpr uint64_t kMost = 4096;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selections, and the logic of predicates.
+// Selections, and logic of predicates.
 #include "paper_gpu/ptx/decode.h"
 #include "paper_gpu/ptx/lanes.h"
 #include "paper_gpu/ptx/rounding.h"
@@ -14,7 +14,7 @@ void select(Warp& warp, const Instruction& i, uint32_t mask) {
   for_lanes(warp.at<S>(i.d), mask, [&](int lane) { return which >> lane & 1 ? a[lane] : b[lane]; });
 }
 
-// By the sign of a number. kFlush: subnormal ones are zeros, which count as positive.
+// Selects by the sign of a number. kFlush: subnormal numbers are zeros, which count as positive.
 template <class S, class T, bool kFlush = false>
 void select_by_sign(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto *const a = warp.at<S>(i.a), *const b = warp.at<S>(i.b);
@@ -28,7 +28,7 @@ void select_by_sign(Warp& warp, const Instruction& i, uint32_t mask) {
   });
 }
 
-// kind of a predicate's operation.
+// The kind of a predicate's operation.
 enum Logic : uint8_t { kBoth, kEither, kOne, kOpposite, kSame };
 
 void logic(Warp& warp, const Instruction& i, uint32_t mask) {

@@ -10,7 +10,7 @@ void SharedShadow::start(uint32_t bytes, uint32_t granule, uint32_t first_engine
   const uint32_t count = (bytes + granule - 1) / granule;
   const bool same = granule == granule_ && count <= count_ && latest_ < kMostTime / 2;
   if (same) {
-    // What earlier blocks left lies before the floor.
+    // What earlier blocks left is before the floor.
     floor_ = latest_ + 1;
   } else {
     granule_ = granule;
@@ -36,8 +36,8 @@ SharedShadow::Readers& SharedShadow::readers(uint32_t actor) {
 bool SharedShadow::reads_clean(const Access& access, uint32_t address, uint32_t bytes) const {
   const uint32_t first = address / granule_, count = (bytes + granule_ - 1) / granule_;
   const uint32_t* const records = written_.data() + first;
-  // Tiles were mostly written by one actor at one time.
-  uint32_t clean = ~0u;  // no record: 0 is one, of what nothing wrote
+  // Tiles are usually written by one actor at one time.
+  uint32_t clean = ~0u;  // not a record: 0 is the record of unwritten memory
   for (uint32_t g = 0; g < count; ++g) {
     const uint32_t record = records[g];
     if (record == clean) continue;

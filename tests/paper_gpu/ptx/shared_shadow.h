@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who wrote and who read each granule of a block's shared memory last, and when: finds accesses that nothing orders,
-// and reads of what nothing wrote.
+// The last writer and the last readers of each granule of a block's shared memory, with times. Finds unordered accesses
+// and reads of unwritten memory.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,30 @@ namespace gradmill::paper::ptx {
 
 class SharedShadow {
  public:
-  // An access: by whom, and what it knows. `row` adds one lane for each `lane_bytes` bytes.
+  // An access: the actor, and what it knows. `row` advances the lane for each `lane_bytes` bytes.
   struct Access {
     uint32_t actor;
     uint32_t lane;
     const Knowledge& known;
     uint32_t lanes_met = 0;   // until when lanes of the actor know of each other
     uint32_t lane_bytes = 0;  // 0: all bytes belong to `lane`
-    bool atomic = false;      // ordered with other atomic ones
+    bool atomic = false;      // ordered with other atomic accesses
 
-    // Until when all that an actor's lanes have done is known.
+    // Until when everything that an actor's lanes have done is known.
     uint32_t known_of(uint32_t other) const { return other == actor ? lanes_met : known.of(other); }
   };
 
-  // A new block: nothing was written yet. All clocks begin at floor().
-  // Actors from first_engine on are copy engines.
+  // Starts a new block with unwritten memory. All clocks begin at floor(). Actors from first_engine on are copy
+  // engines.
   void start(uint32_t bytes, uint32_t granule, uint32_t first_engine);
   uint32_t floor() const { return floor_; }
-  // To that of the cluster's other blocks.
+  // Raises it to that of the cluster's other blocks.
   void raise_floor(uint32_t floor) {
     floor_ = floor;
     latest_ = std::max(latest_, floor - 1);
   }
 
-  // True if the access is ordered after all others that it conflicts with, which is then noted.
+  // Returns true and records the access if it is ordered after all conflicting accesses.
   bool read(const Access& access, uint32_t address, uint32_t bytes) {
     if (bytes == 4 * granule_ && access.lane_bytes == 0 && read_four(access, address / granule_)) return true;
     return reads_clean(access, address, bytes) && (note_read(access, address, bytes), true);
@@ -46,15 +46,15 @@ class SharedShadow {
   bool write(const Access& access, uint32_t address, uint32_t bytes) {
     return writes_clean(access, address, bytes) && (note_write(access, address, bytes, now(access)), true);
   }
-  // The same in parts, for work that is done later than it is started.
+  // The same in parts, for work that is performed later than it is started.
   bool reads_clean(const Access& access, uint32_t address, uint32_t bytes) const;
   bool writes_clean(const Access& access, uint32_t address, uint32_t bytes) const;
   void note_read(const Access& access, uint32_t address, uint32_t bytes);
   void note_write(const Access& access, uint32_t address, uint32_t bytes, uint32_t time);
-  // Reads of chunks of 16 bytes, by products.
+  // Reads of chunks of 16 bytes by products.
   void note_chunks(const Access& access, const uint32_t* addresses, uint32_t count);
-  // Whether all of it is what one copy engine brought at one time, and the access knows that. False may also mean that
-  // it takes a closer look to tell.
+  // Whether the whole range was delivered by one copy engine at one time, and the access knows that. False may also
+  // mean that a detailed check is needed.
   bool is_known_tile(const Access& access, uint32_t address, uint32_t bytes) const {
     const size_t first = address / kLine, end = (address + bytes + kLine - 1) / kLine;
     if (end > lines_.size()) return false;
@@ -65,20 +65,20 @@ class SharedShadow {
     return actor_of(record) >= first_engine_ && time_of(record) >= floor_ &&
            time_of(record) <= access.known_of(actor_of(record));
   }
-  // Written by a copy that has not been waited for: nobody may read or write it.
+  // Written by a pending copy: must not be read or written.
   void note_pending(const Access& access, uint32_t address, uint32_t bytes) {
     note_write(access, address, bytes, kPending);
   }
-  // A barrier lies there.
+  // There is a barrier at this address.
   void note_barrier(uint32_t address, uint32_t bytes);
   void forget(uint32_t address, uint32_t bytes);
 
   bool is_written(uint32_t address, uint32_t bytes) const;
-  // Whether no other warp has a part in the conflict of a write, and lanes of this warp have only written.
+  // Whether no other warp is involved in the conflict of a write, and lanes of this warp have only written.
   bool written_by_this_warp_alone(const Access& access, uint32_t address, uint32_t bytes) const;
-  // What is wrong, after an access that was not clean.
+  // Describes the problem after an access that was not clean.
   std::string describe(const Access& access, uint32_t address, uint32_t bytes, bool write) const;
-  // The first byte that a warp wrote after its last proxy fence, or -1. `fences(actor, lane)` is the time of that
+  // The first byte that a warp wrote after its last proxy fence, or -1. `fences(actor, lane)` returns the time of that
   // fence.
   template <class Fences>
   int64_t unfenced(uint32_t address, uint32_t bytes, uint32_t first_warp, uint32_t num_warps, Fences&& fences) const {
@@ -92,7 +92,7 @@ class SharedShadow {
     return -1;
   }
 
-  // The same for reads by threads; those of products and copies need none.
+  // The same for reads by threads; reads of products and copies need no fence.
   template <class Fences>
   int64_t unfenced_read(uint32_t address, uint32_t bytes, uint32_t first_warp, uint32_t num_warps,
                         Fences&& fences) const {
@@ -106,13 +106,13 @@ class SharedShadow {
     }
     return -1;
   }
-  // The lane that reads by products have, and what is added to the lane of a thread whose copy has read.
+  // The lane that marks reads by products, and the amount added to the lane of a thread whose copy has read.
   static constexpr uint32_t kByUnits = 0x3e, kByEngine = 0x40;
-  // Times that can be noted.
+  // The largest time that can be recorded.
   static constexpr uint32_t kMostTime = 0xff00;
 
  private:
-  static constexpr uint32_t kLine = 1024;  // bytes
+  static constexpr uint32_t kLine = 1024;  // in bytes
   static constexpr uint32_t kPending = 0xffff, kAtomic = 0x20u << 16, kBarrierActor = 0x3ff;
 
   struct Readers {
@@ -135,7 +135,7 @@ class SharedShadow {
   }
   Readers& readers(uint32_t actor);
   static bool by_no_thread(uint32_t lane) { return lane == kByUnits || (lane & ~31u) == kByEngine; }
-  // Whether a lane may write over what its warp has read: a copy's read counts as that of the lane that has waited for
+  // Whether a lane may overwrite what its warp has read. A copy's read counts as that of the lane that has waited for
   // it, and all lanes have waited for products.
   static bool may_write(uint32_t lane, uint32_t reader) {
     return reader == lane || reader == (kByEngine | lane) || reader == kByUnits;
@@ -158,14 +158,14 @@ class SharedShadow {
     return last;
   }
 
-  // Bytes of which a part is written are no longer of one record.
+  // Partly written ranges no longer have a single record.
   void part_lines(uint32_t address, uint32_t bytes) {
     for (uint32_t n = address / kLine; n < (address + bytes + kLine - 1) / kLine; ++n) lines_[n] = 0;
   }
-  // Whether these are whole lines, each of one record that may be written over.
+  // Whether these are whole lines, each with a single record that may be overwritten.
   bool are_clean_lines(const Access& access, uint32_t address, uint32_t bytes) const;
-  // Notes a read of four granules. False, and nothing is noted, where the actor may have read some of them as another
-  // lane after its lanes met.
+  // Records a read of four granules. Returns false and records nothing if the actor may have read some of them in
+  // another lane after its lanes met.
   bool note_four(const Access& access, Readers& own, uint32_t first) {
     constexpr uint64_t kOnes = 0x0001000100010001u;
     const uint32_t time = now(access), lanes = access.lane * 0x01010101u;
@@ -184,7 +184,7 @@ class SharedShadow {
     return true;
   }
 
-  // The common case of read(): four granules that one actor wrote at one time. False if it is another case.
+  // The common case of read(): four granules that one actor wrote at one time. False in other cases.
   bool read_four(const Access& access, uint32_t first) {
     uint64_t records[2];
     std::memcpy(records, written_.data() + first, sizeof(records));
@@ -198,7 +198,7 @@ class SharedShadow {
   uint32_t granule_ = 4, count_ = 0, floor_ = 1, first_engine_ = 0;
   mutable uint32_t latest_ = 0;
   std::vector<uint32_t> written_;  // actor, lane, time
-  std::vector<uint32_t> lines_;    // by kLine bytes: the record that all their granules have, or 0
+  std::vector<uint32_t> lines_;    // per kLine bytes: the record shared by all granules, or 0
   std::vector<std::unique_ptr<Readers>> readers_;
 };
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of 16-bit floats, alone and in pairs. Each operation is rounded once.
+// Arithmetic of 16-bit floats, single or in pairs. Each operation is rounded once.
 #include "paper_gpu/ptx/decode.h"
 #include "paper_gpu/ptx/short_floats.h"
 
 namespace gradmill::paper::ptx {
 namespace {
 
-// flags
+// Flags.
 constexpr uint8_t kRelu = 1, kWithNan = 2, kFlush = 4, kSaturate = 8, kOfSizes = 16;
 
-// Exact results, or ones that show in their last bit what was lost.
+// Results that are exact, or whose last bit records that something was lost.
 struct Add {
   static double of(double a, double b, double) { return odd_sum(a, b); }
 };
@@ -41,7 +41,7 @@ struct Absolute {
 struct Exponential {
   static double of(double a, double, double) { return std::exp2(a); }
 };
-struct FlushedExponential {  // of bf16, which has the exponents of fp32
+struct FlushedExponential {  // for bf16, which has the exponents of fp32
   static double of(double a, double, double) { return flushed(std::exp2(a), kSmallestFloat); }
 };
 struct Tangent {
@@ -59,7 +59,7 @@ struct Plain {
     return T::rounded(odd_float(F::of(number_of<T>(a), number_of<T>(b), number_of<T>(c))));
   }
 };
-// What fp32 does well enough to be rounded once more.
+// fp32 is accurate enough for these to be rounded once more.
 struct FastAdd {
   static float of(float a, float b) { return a + b; }
 };
@@ -99,7 +99,7 @@ void apply(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto* const b = i.b == kNoSlot ? a : warp.at<uint32_t>(i.b);
   const auto* const c = i.c == kNoSlot ? a : warp.at<uint32_t>(i.c);
   const uint8_t flags = i.flags;
-  // One half after the other: compilers make vectors of short loops.
+  // One half after the other, because compilers vectorise short loops.
   alignas(64) uint32_t low[kLanes], high[kLanes] = {};
   for (int lane = 0; lane < kLanes; ++lane) low[lane] = F::of(flags, a[lane], b[lane], c[lane]);
   for (int lane = 0; lane < kLanes && kPair; ++lane) {
@@ -158,7 +158,7 @@ bool decode_short_float(Decoder& decoder) {
   const std::string_view type = s.type(), base = s.parts[0];
   const bool pair = type == "f16x2" || type == "bf16x2", half = type[0] == 'f';
   if (!pair && type != "f16" && type != "bf16") return false;
-  // fp16 may be flushed in everything but powers, of bf16 powers always are.
+  // fp16 can be flushed in everything except powers; powers of bf16 are always flushed.
   if (s.has("ftz") ? half == (base == "ex2") : base == "ex2" && !half) return false;
   Instruction& i = decoder.i;
   if (s.has("relu")) i.flags |= kRelu;

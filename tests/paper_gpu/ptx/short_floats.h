@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating-point numbers of 16 and 8 bits, and how values are rounded to them.
+// 16-bit and 8-bit floating-point numbers, and how values are rounded to them.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@ struct Format {
   static constexpr int kBias = (1 << (kExponent - 1)) - 1;
   static constexpr int kBits = 1 + kExponent + kMantissa;
   static constexpr uint32_t kSign = 1u << (kBits - 1), kMagnitude = kSign - 1;
-  // The largest number. Without infinity only the very largest pattern is a NaN.
+  // The largest number. Without infinity, only the largest pattern is a NaN.
   static constexpr uint32_t kInfinity = kHasInfinity ? ((1u << kExponent) - 1) << kMantissa : kMagnitude;
   static constexpr uint32_t kLargest = kInfinity - 1;
   static constexpr uint32_t kNan = kMagnitude;
@@ -49,7 +49,7 @@ struct Format {
     int exponent = 0;
     std::frexp(size, &exponent);
     const int step = std::max(exponent - 1, 1 - kBias) - kMantissa;  // the weight of the last bit
-    // With the exponent's offset the pattern grows as the number does.
+    // With a biased exponent, the pattern grows with the number.
     const auto whole = static_cast<int64_t>(whole_number(std::ldexp(size, -step), rounding, negative));
     const int64_t pattern = whole + (static_cast<int64_t>(step - (1 - kBias - kMantissa)) << kMantissa);
     if (pattern <= int64_t{kLargest}) return sign | static_cast<uint32_t>(pattern);
@@ -96,7 +96,8 @@ struct Brain {
   }
 };
 
-// By bits, which vectors have, too: compilers would call a library to go on to a double.
+// Implemented with bit operations, which vectors support; compilers would call a library function for a conversion to
+// double.
 inline float Half::number() const {
   const uint32_t magnitude = (bits & 0x7fffu) << 13, sign = (bits & 0x8000u) << 16;
   const auto normal = std::bit_cast<float>(magnitude + (112u << 23));
@@ -109,7 +110,7 @@ inline uint16_t Half::rounded(float value) {
   const auto all = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = all & 0x7fffffffu, sign = all >> 16 & 0x8000u;
   const uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
-  // At 0.5 the last bit of a float is as small as that of a subnormal half.
+  // At 0.5 the last bit of a float equals that of a subnormal half.
   const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - (126u << 23);
   const uint32_t size = magnitude > 0x7f800000u    ? 0x7fffu
                         : magnitude >= 0x477ff000u ? 0x7c00u

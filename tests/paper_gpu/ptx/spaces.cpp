@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which space and which block an address belongs to, and the same place in another block.
+// Finds the space and block of an address, and the same location in another block.
 #include <fmt/format.h>
 
 #include "paper_gpu/ptx/decode.h"
@@ -35,13 +35,13 @@ bool decode_mapa(Decoder& decoder) {
   return true;
 }
 
-// The number of the block in its cluster that an address of shared memory belongs to.
+// The rank, in its cluster, of the block that an address of shared memory belongs to.
 template <class S>
 void find_rank(Warp& warp, const Instruction& i, uint32_t mask) {
   const auto* const a = warp.at<S>(i.a);
   const uint32_t own = warp.block->rank;
   for_lanes(warp.at<uint32_t>(i.d), mask, [&](int lane) {
-    const uint32_t rank = static_cast<uint32_t>(a[lane]) >> kRankShift;  // the window's bits lie above
+    const uint32_t rank = static_cast<uint32_t>(a[lane]) >> kRankShift;  // the window's bits are above
     return rank == 0 ? own : rank - 1;
   });
 }
@@ -73,7 +73,7 @@ void is_in_space(Warp& warp, const Instruction& i, uint32_t mask) {
 bool decode_is_in_space(Decoder& decoder) {
   const std::string_view name = decoder.s.type();
   const Space space = space_named(name);
-  // An address does not tell whether it is in constant memory or in this block's own shared memory.
+  // An address does not show whether it is in constant memory or in this block's own shared memory.
   if (name == "const" || name == "shared::cta" || space == Space::generic) return false;
   decoder.i.run = is_in_space;
   decoder.i.kind = static_cast<uint8_t>(space == Space::cluster ? Space::shared : space);

@@ -84,7 +84,7 @@ uint64_t cluster_value(Special special, const Block& block, const Launch& launch
   }
 }
 
-// %tid, %ctaid and the like: positions and counts of threads and blocks.
+// %tid, %ctaid and similar: positions and counts of threads and blocks.
 uint64_t place_value(Special special, const Block& block, uint32_t thread) {
   const Launch& launch = block.cluster->grid->launch;
   const Dim& size = launch.block;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the special function units: approximations on hardware, about exact here.
+// The functions of the special function units: approximations on hardware, almost exact here.
 #include <cmath>
 
 #include "paper_gpu/ptx/counts.h"
@@ -26,7 +26,7 @@ struct ReciprocalRoot {
   }
 };
 
-// 2^a to about one unit in the last place: a polynomial for the fraction, the exponent put in place.
+// 2^a to about one unit in the last place: a polynomial for the fraction, and the exponent inserted directly.
 struct Exponential {
   float operator()(float a) const {
     const float limited = a < -150.0f ? -150.0f : a > 128.0f ? 128.0f : a;
@@ -55,7 +55,7 @@ struct Tangent {
 struct Divide {
   float operator()(float a, float b) const { return a / b; }
 };
-// Where the divisor is huge the quotient is zero.
+// For a huge divisor the quotient is zero.
 struct FastDivide {
   float operator()(float a, float b) const {
     const float size = std::fabs(b);
@@ -70,7 +70,7 @@ struct Flushed {
   float operator()(T... a) const { return flushed(F()(flushed(a)...)); }
 };
 
-// From the upper half of a double to that of its reciprocal or root.
+// Computes the reciprocal or root of the upper half of a double.
 template <class F>
 struct UpperHalf {
   static double upper(double a) { return std::bit_cast<double>(std::bit_cast<uint64_t>(a) & 0xffffffff00000000u); }
@@ -89,7 +89,7 @@ void special(Warp& warp, const Instruction& i, uint32_t mask) {
     unary<T, F>(warp, i, mask);
   }
 }
-// For what calls the C library.
+// For functions that call the C library.
 template <class F>
 void special_by_lane(Warp& warp, const Instruction& i, uint32_t mask) {
   if (Counts* const counts = grid_of(warp).counts) counts->special_functions += uint64_t(std::popcount(mask));

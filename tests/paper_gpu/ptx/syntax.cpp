@@ -17,7 +17,7 @@ bool in_word(char c) {
          c == '.';
 }
 
-// 0f3F800000 or 0d3FF0000000000000.
+// Reads 0f3F800000 or 0d3FF0000000000000.
 bool read_float(std::string_view word, Operand& operand) {
   const bool single = word.size() == 10 && (word.starts_with("0f") || word.starts_with("0F"));
   const bool twice = word.size() == 18 && (word.starts_with("0d") || word.starts_with("0D"));
@@ -44,7 +44,7 @@ void read_address(Cursor& cursor, Operand& operand) {
 void read_number(Cursor& cursor, std::string_view word, bool negative, Operand& operand) {
   if (read_float(word, operand)) return;
   if (word.empty()) throw std::runtime_error(fmt::format("an operand is missing before '{}'", cursor.peek()));
-  if (word.find('.') != std::string_view::npos) {  // 1.0
+  if (word.find('.') != std::string_view::npos) {  // a number like 1.0
     double number = 0;
     std::from_chars(word.data(), word.data() + word.size(), number);
     operand.kind = Operand::Kind::float64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX text as words, operands and statements.
+// Splits PTX text into words, operands and statements.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace gradmill::paper::ptx {
 
-// A place in the text. Comments count as white space.
+// A position in the text. Comments count as white space.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
@@ -25,7 +25,7 @@ class Cursor {
   void skip_line();
   const char* position() const { return at_; }
   void go_back_to(const char* position) { at_ = position; }
-  // Just after the brace that closes the one here.
+  // Moves past the closing brace that matches the one here.
   void skip_block();
 
  private:
@@ -44,19 +44,19 @@ struct Operand {
   std::string_view second;     // of d|p
   uint64_t value = 0;          // of a number; floats as their bits
   int64_t offset = 0;          // name+8
-  std::vector<Operand> parts;  // of a list; of an address its base and, of a tensor map, its coordinates
+  std::vector<Operand> parts;  // elements of a list; for an address its base and, for a tensor map, its coordinates
 
   bool is_number() const { return kind == Kind::integer || kind == Kind::float32 || kind == Kind::float64; }
 };
 
 Operand read_operand(Cursor& cursor);
 
-// What stands between two semicolons.
+// The text between two semicolons.
 struct Statement {
   std::string_view guard;
   bool guard_negated = false;
-  std::string_view name;                // with its modifiers
-  std::vector<std::string_view> parts;  // of the name, between dots
+  std::string_view name;                // including its modifiers
+  std::vector<std::string_view> parts;  // the parts of the name, separated by dots
   std::vector<Operand> operands;
   uint32_t file = 0, line = 0;
 
@@ -66,7 +66,7 @@ struct Statement {
 
 Statement read_statement(Cursor& cursor);
 
-// Bytes of a type, 0 for predicates; throws for others.
+// The bytes of a type, 0 for predicates; throws for others.
 uint32_t bytes_of(std::string_view type);
 
 }  // namespace gradmill::paper::ptx

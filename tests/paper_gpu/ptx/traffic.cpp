@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kSectorBytes = 32, kBankBytes = 4, kBanks = 32, kCycleBytes = kBankBytes * kBanks;
 
-// Lanes are at most 32 bytes wide and aligned to them, so that each lies in one sector.
+// A lane's access is at most 32 bytes and aligned to its size, so that it is in one sector.
 void count_sectors(Counts& counts, const uint64_t* addresses, uint32_t mask, uint32_t bytes, bool write) {
   std::array<uint64_t, kLanes> seen;
   size_t count = 0;
@@ -27,7 +27,7 @@ void count_sectors(Counts& counts, const uint64_t* addresses, uint32_t mask, uin
       static_cast<uint64_t>(std::popcount(mask)) * bytes;
 }
 
-// Lanes are served in groups that have 128 bytes together; words of one bank take one turn each, but for the same word.
+// Lanes are served in groups of 128 bytes in total. Different words in one bank take one turn each.
 void count_banks(Counts& counts, const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
   const int group = static_cast<int>(std::max<uint64_t>(1, std::min<uint64_t>(kLanes, kCycleBytes / bytes)));
   for (int first = 0; first < kLanes; first += group) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts what an access costs: sectors of global memory, and how often shared memory's banks must be asked.
+// Counts the cost of an access: sectors of global memory, and cycles of shared memory's banks.
 #pragma once
 
 #include "paper_gpu/ptx/counts.h"
@@ -15,14 +15,14 @@ inline void count_traffic(Warp& warp, Space space, const uint64_t* addresses, ui
   if (grid_of(warp).counts != nullptr) count_traffic_now(warp, space, addresses, mask, bytes, write);
 }
 
-// Global memory that was read or written, added to the extent it lies in.
+// Adds accessed global memory to the extent that contains it.
 void count_extent(Counts& counts, uint64_t address, uint64_t bytes, bool write);
-// The same for what a copy reads from global memory or writes there.
+// The same for global memory that a copy reads or writes.
 inline void count_copied(Warp& warp, uint64_t address, uint64_t bytes, bool write) {
   if (Counts* const counts = grid_of(warp).counts) count_extent(*counts, address, bytes, write);
 }
 
-// By names in instructions.
+// By the name in instructions.
 Space space_named(std::string_view name);
 Space space_of(const Statement& statement);
 

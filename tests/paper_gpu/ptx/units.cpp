@@ -25,7 +25,7 @@ Unit unit_of_memory(const Statement& s) {
   return Unit::global;
 }
 
-// Copies, and what waits for them.
+// Copies, and instructions that wait for them.
 Unit unit_of_copy(const Statement& s) {
   return is_one_of(s.parts.back(), {"commit_group", "wait_all"}) || s.has("wait_group") || s.has("mbarrier")
              ? Unit::sync

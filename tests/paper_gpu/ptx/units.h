@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of instructions that are counted apart, by the part of a multiprocessor that takes them.
+// The kinds of instructions that are counted separately, by the unit of a multiprocessor that executes them.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 namespace gradmill::paper::ptx {
 
 enum class Unit : uint8_t {
-  move,      // of registers, addresses and parameters: compilers leave most of them out
-  integer,   // and logic, comparisons and selections
+  move,      // of registers, addresses and parameters; compilers remove most of them
+  integer,   // also logic, comparisons and selections
   fp32,      // sums and products
-  half,      // fp16 and bf16, alone or in pairs
+  half,      // fp16 and bf16, single or in pairs
   fp64,      // sums and products
   special,   // roots, exponentials, divisions
   convert,   // from one type to another
@@ -25,7 +25,7 @@ enum class Unit : uint8_t {
   atomic,    // in global or shared memory
   copy,      // asynchronous
   sync,      // barriers, fences and waits
-  matrix,    // products, by warps: a warpgroup's product counts four times
+  matrix,    // products of warps; a warpgroup's product counts four times
   control,   // branches and ends
 };
 inline constexpr size_t kNumUnits = 16;

@@ -8,10 +8,10 @@
 namespace gradmill::paper::ptx {
 namespace {
 
-// After this many instructions a warp that spins gives way to others.
+// After this many instructions, a warp that spins yields to others.
 constexpr uint64_t kTurn = 1 << 16;
 
-// Where the chosen group runs until another group is to run with it.
+// Where the chosen group runs until another group is scheduled.
 struct Turn {
   size_t group;
   uint32_t limit;
@@ -58,7 +58,7 @@ void end_lanes(Warp& warp, size_t group, uint32_t next, uint32_t ended) {
   for (LaneGroup& each : groups) each.blocked = false;  // some may have waited for these lanes
 }
 
-// Lanes that name the same others act together: one part after the other. False if somebody is still missing.
+// Lanes that name the same mask act together, one group after the other. False if a lane is still missing.
 bool run_collective(Warp& warp, const Instruction& i, uint32_t taking) {
   if (i.e == kNoSlot) {
     if (taking != warp.live) return false;
@@ -94,14 +94,14 @@ void take_back(Warp& warp, const Instruction& i, uint32_t taking) {
   warp.issued.lane_instructions -= static_cast<uint64_t>(std::popcount(taking));
 }
 
-// Asks for what may not be there yet. What the loop issued since it last asked in vain is not counted.
+// Polls. What the loop issued since the last failed poll is not counted.
 void ask(Warp& warp, const Instruction& i, uint32_t pc, uint32_t taking) {
   if (warp.asks_again && warp.asked == pc) warp.issued = warp.before_turn;
   i.run(warp, i, taking);
   warp.asked = warp.polls ? pc : Warp::kNothing;
 }
 
-// Everything but plain instructions and branches.
+// Everything except plain instructions and branches.
 Next run_special(Warp& warp, const Instruction& i, size_t group, uint32_t& pc, uint32_t taking) {
   LaneGroup& own = warp.groups[group];
   warp.current = &i;
@@ -141,7 +141,7 @@ Next run_special(Warp& warp, const Instruction& i, size_t group, uint32_t& pc, u
     return Next::same_group;
   }
   if (warp.polls) take_back(warp, i, taking);
-  own.pc = warp.polls ? pc : pc + 1;  // a barrier that is asked again, or one that wakes the warp
+  own.pc = warp.polls ? pc : pc + 1;  // a barrier that is polled again, or one that wakes the warp
   return Next::leave;
 }
 

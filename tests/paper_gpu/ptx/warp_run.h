@@ -5,8 +5,8 @@
 
 namespace gradmill::paper::ptx {
 
-// Runs the warp until it ends (no groups of lanes are left), waits at a barrier, or finds that what it asks for is not
-// there yet (Warp::polls). Lanes that took different ways meet again at the next place that both come to.
+// Runs the warp until it ends (no groups of lanes remain), waits at a barrier, or finds that what it polls is not ready
+// (Warp::polls). Diverged lanes reconverge at the next instruction that both reach.
 void run_warp(Warp& warp);
 
 }  // namespace gradmill::paper::ptx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's arithmetic. Integers have 64 bits; one that would need more is refused rather than wrapped.
+// Python's arithmetic with 64-bit integers. A result that does not fit is refused instead of wrapping.
 #include <fmt/format.h>
 
 #include <cmath>

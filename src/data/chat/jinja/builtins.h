@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions, filters, tests and methods that templates may use.
+// The functions, filters, tests and methods that templates can use.
 #pragma once
 
 #include <string_view>
@@ -12,24 +12,24 @@ namespace gradmill::jinja {
 
 using BuiltinTable = std::vector<Builtin>;
 
-// Null where there is none of this name.
+// Null if there is no filter or test with this name.
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
 const Builtin* find_in(const BuiltinTable& table, std::string_view name);
 
-// Filters over texts and numbers, and over lists and dicts.
+// Filters for texts and numbers, and filters for lists and dicts.
 const BuiltinTable& scalar_filters();
 const BuiltinTable& sequence_filters();
 const BuiltinTable& text_methods();
-// raise_exception, strftime_now, namespace, range, dict.
+// raise_exception, strftime_now, namespace, range and dict.
 const BuiltinTable& global_functions();
 
-// value[key] as templates have it: an item, else a method or attribute; undefined where there is neither.
+// value[key] in templates: an item, otherwise a method or attribute; undefined if there is neither.
 Value item_of(const Value& object, const Value& key, Work& work);
-// value.name: a method, else an item. Python has methods that templates may not call: these are found, too, and refuse
-// when they are called.
+// value.name: a method, otherwise an item. Python methods that templates must not call are found as well, and refuse
+// when called.
 Value attribute_of(const Value& object, std::string_view name, Work& work);
-// What selectattr and others take as an attribute: names and numbers with points between them.
+// Follows an attribute path, as in selectattr: names and numbers separated by dots.
 Value path_of(const Value& object, const Value& path, Work& work);
 
 }  // namespace gradmill::jinja

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What templates call: functions of this library by name, methods of a value, and macros.
+// Things that templates can call: functions of this library, methods of values, and macros.
 #pragma once
 
 #include <optional>
@@ -14,29 +14,29 @@ namespace gradmill::jinja {
 
 class Renderer;
 
-// Of one call, filter or test.
+// The arguments of one call, filter or test.
 struct Arguments {
   std::vector<std::optional<Value>> positional;
   std::vector<std::pair<std::string, Value>> named;
 
-  // Nothing where it was not given.
+  // Null if the argument was not given.
   const Value* find(size_t position) const;
   Value value(size_t position, Value fallback) const;
-  // Throws a Fault where it was not given.
+  // Throws a Fault if the argument was not given.
   const Value& required(size_t position) const;
 };
 
 using Function = Value (*)(Renderer&, const Value& self, const Arguments&);
 
-// A function, filter, test or method of this library. `self` is what a filter, test or method is applied to.
+// A function, filter, test or method of this library. `self` is the value that a filter, test or method applies to.
 struct Builtin {
   std::string_view name;
   Function function = nullptr;
   std::vector<std::string_view> parameters = {};
-  bool variadic = false;  // takes any arguments as they are
+  bool variadic = false;  // accepts any arguments, without binding them
 };
 
-// Puts arguments given by name into their places. Throws a Fault for one too many, or for a name that it does not know.
+// Moves named arguments to their positions. Throws a Fault for too many arguments or unknown names.
 Arguments bind(const Builtin& builtin, Arguments arguments);
 
 }  // namespace gradmill::jinja

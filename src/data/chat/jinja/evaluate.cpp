@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions.
+// Evaluates expressions.
 #include <fmt/format.h>
 
 #include "data/chat/jinja/builtins.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jinja's grammar of expressions, one function for each level of precedence.
+// Jinja's grammar of expressions, with one function per level of precedence.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include "data/chat/jinja/parser.h"
 
 namespace gradmill::jinja {
-// One bracket, sign or `not` inside another.
+// Counts the nesting of brackets, signs and `not`.
 class ExpressionParser::Level {
  public:
   explicit Level(ExpressionParser& parser) : parser_(parser) {
@@ -24,7 +24,7 @@ class ExpressionParser::Level {
 };
 
 ExpressionPtr ExpressionParser::make(int line, ExpressionNode node) {
-  // A long chain like a + b + c + ... is as deep as it is long.
+  // A chain such as a + b + c + ... is as deep as it is long.
   const int depth = depth_below(node) + 1;
   if (depth > limits_.max_expression_depth) {
     tokens_.fail(fmt::format("an expression of more than {} parts in one another", limits_.max_expression_depth));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that every chat template sees.
+// Functions available in every chat template.
 #include <fmt/format.h>
 
 #include <array>
@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 12> kMonths = {"January",   "February", "
                                                       "May",       "June",     "July",     "August",
                                                       "September", "October",  "November", "December"};
 
-// Our own rather than the C library's: the same in every locale, and without its field widths.
+// Replaces the C library's strftime: the same in every locale, and without field widths.
 std::string date_part(char kind, const std::tm& now) {
   const auto day = kDays[static_cast<size_t>(now.tm_wday) % 7];
   const auto month = kMonths[static_cast<size_t>(now.tm_mon) % 12];
@@ -63,7 +63,7 @@ std::string date_part(char kind, const std::tm& now) {
     case '%':
       return "%";
     default:
-      throw Fault("strftime_now knows %Y %y %m %d %e %H %I %M %S %j %p %A %a %B %b %F %T and %%, and no other");
+      throw Fault("strftime_now knows %Y %y %m %d %e %H %I %M %S %j %p %A %a %B %b %F %T and %%, but no others");
   }
 }
 
@@ -80,7 +80,7 @@ Value strftime_now(Renderer& renderer, const Value&, const Arguments& arguments)
   return text;
 }
 
-// The members of dicts given by position, and what is given by name.
+// Combines dicts given by position with members given by name.
 Dict members(Renderer& renderer, const Arguments& arguments) {
   Dict dict;
   for (const auto& given : arguments.positional) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMaxDepth = 64;
 
-// Takes the parser's events. Lists and dicts stay open on a stack until they are complete: values cannot be changed.
+// Receives the parser's events. Lists and dicts stay on a stack until they are complete, because values are immutable.
 class Builder {
  public:
   bool null() { return add(Value()); }

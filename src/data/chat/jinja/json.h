@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values from JSON text and back, as Python's json module has it.
+// Converts values from and to JSON text like Python's json module.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace gradmill::jinja {
 
-// Throws a Fault for broken JSON, values nested deeper than 64, and integers of more than 64 bits.
+// Throws a Fault for invalid JSON, values nested deeper than 64, and integers of more than 64 bits.
 Value parse_json(std::string_view text);
 
 struct JsonStyle {
-  bool ascii = false;  // other characters as \u escapes
+  bool ascii = false;  // write non-ASCII characters as \u escapes
   std::optional<std::string> indent;
   std::string item_separator = ", ";
   std::string key_separator = ": ";

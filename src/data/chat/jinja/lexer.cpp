@@ -13,7 +13,8 @@
 namespace gradmill::jinja {
 namespace {
 
-// Line ends as "\n", without the last one, as Jinja does it.
+// Converts line ends to "
+// " and drops the last one, like Jinja.
 std::string normalized(std::string_view source) {
   std::string text;
   text.reserve(source.size());
@@ -55,11 +56,11 @@ class Lexer {
     const std::string_view passed = rest().substr(0, size);
     line_ += static_cast<int>(std::ranges::count(passed, '\n'));
     position_ += size;
-    // What lstrip_blocks needs to know: whether a tag that follows at once stands at the start of a line.
+    // For lstrip_blocks: whether a tag that follows immediately would be at the start of a line.
     at_line_start_ = position_ == 0 || source_[position_ - 1] == '\n';
   }
 
-  // Plain text up to a tag, and the tag.
+  // Lexes plain text up to a tag, and the tag.
   void lex_data() {
     size_t found = position_;
     for (;; ++found) {
@@ -97,7 +98,7 @@ class Lexer {
     return blank ? text.substr(0, line_begin) : text;
   }
 
-  // The rest of a tag's end after its sign and brackets: what it takes along.
+  // Handles the white space that the end of a tag removes, after its sign and brackets.
   void finish_tag(char sign, bool trims_newline) {
     if (sign == '-')
       advance(rest().size() - strip(rest(), Side::left).size());
@@ -118,8 +119,8 @@ class Lexer {
     return text.size() - strip(text, Side::left).size();
   }
 
-  // The end of the tag that holds `word` alone and whose brackets begin before `position`, or npos. `sign` is the one
-  // at its end.
+  // The end of the tag that contains only `word` and whose brackets begin before `position`, or npos. `sign` receives
+  // the sign at its end.
   size_t word_tag_end(size_t position, std::string_view word, char& sign) const {
     position += spaces_at(position);
     if (source_.compare(position, word.size(), word) != 0) return std::string::npos;
@@ -153,7 +154,7 @@ class Lexer {
   void lex_tag(Tag tag) {
     const std::string_view end = tag == Tag::block ? "%}" : "}}";
     const int first_line = line_;
-    size_t num_open = 0;  // brackets: a dict's "}}" does not end the tag
+    size_t num_open = 0;  // open brackets: the "}}" of a nested dict does not end the tag
     while (true) {
       advance(spaces_at(position_));
       if (position_ == source_.size()) break;

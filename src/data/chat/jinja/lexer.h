@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Template source to tokens. White space around tags is dealt with here: trim_blocks, lstrip_blocks, and the signs -
-// and
-// + inside tags.
+// Splits template source into tokens. Handles white space around tags: trim_blocks, lstrip_blocks, and the signs minus
+// and plus inside tags.
 #pragma once
 
 #include <string>
@@ -17,7 +16,7 @@ enum class TokenKind { data, block_begin, block_end, print_begin, print_end, nam
 struct Token {
   TokenKind kind = TokenKind::end;
   int line = 0;
-  std::string text;  // of data and texts what they stand for
+  std::string text;  // for data and texts: their value
   Value number;
 
   bool is(std::string_view expected) const {
@@ -25,7 +24,7 @@ struct Token {
   }
 };
 
-// A Fault that has a place.
+// A Fault with a line number.
 struct SyntaxFault {
   int line;
   std::string what;

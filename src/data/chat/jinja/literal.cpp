@@ -13,7 +13,7 @@ bool is_digit(char letter, int base) {
   return letter >= '0' && letter < '0' + (base < 10 ? base : 10);
 }
 
-// Digits with single underscores between them; the underscores are dropped. Moves `position` behind them.
+// Reads digits, possibly with single underscores between them, which are dropped. Moves `position` past them.
 std::string read_digits(std::string_view text, size_t& position, int base) {
   std::string digits;
   while (position < text.size()) {
@@ -42,7 +42,7 @@ int prefix_base(std::string_view text) {
   return is_digit(text[2], base) ? base : 10;
 }
 
-// Fraction and exponent behind the digits of a whole number, if they are there.
+// Reads the fraction and exponent after the digits of a whole number, if present.
 std::string read_fraction(std::string_view text, size_t& position) {
   std::string fraction;
   if (position + 1 < text.size() && text[position] == '.' && is_digit(text[position + 1], 10)) {
@@ -68,7 +68,7 @@ std::string read_escape(std::string_view text, size_t& position, size_t max_digi
   while (end < text.size() && end - position < max_digits && is_digit(text[end], base)) ++end;
   if (base == 16 && end - position != max_digits) throw Fault("an escape \\x, \\u or \\U with too few digits");
   const int64_t code = integer_value(std::string(text.substr(position, end - position)), base);
-  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) throw Fault("an escape that is no character");
+  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) throw Fault("an escape that is not a character");
   position = end;
   std::string result;
   append_utf8(result, static_cast<char32_t>(code));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and texts as they are written in expressions.
+// Reads numbers and texts as they are written in expressions.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ struct NumberLiteral {
   size_t num_bytes = 0;
 };
 
-// The number at the start of the text, which begins with a digit. Throws a Fault for one of more than 64 bits.
+// Reads the number at the start of the text, which begins with a digit. Throws a Fault if it has more than 64 bits.
 NumberLiteral read_number(std::string_view text);
-// What stands between quotes, with Python's escapes resolved. Throws a Fault for an escape that is none of a character.
+// Resolves Python's escapes in the text between quotes. Throws a Fault for an escape that is not a character.
 std::string unescape(std::string_view text);
 
 }  // namespace gradmill::jinja

@@ -106,7 +106,7 @@ Value loop_attribute(const LoopState& loop, std::string_view name) {
   if (name == "first") return index == 0;
   if (name == "last") return index + 1 == size;
   if (name == "length") return size;
-  if (name == "depth") return 1;  // of recursive loops, which there are none of
+  if (name == "depth") return 1;  // refers to recursive loops, which are not supported
   if (name == "depth0") return 0;
   if (name == "previtem" && index > 0) return loop.items.items()[loop.index - 1];
   if (name == "nextitem" && index + 1 < size) return loop.items.items()[loop.index + 1];
@@ -124,7 +124,7 @@ Value no_member(const Value& object, std::string_view name) {
   return Value::undefined(fmt::format("'{} object' has no attribute '{}'", object.type_name(), name.substr(0, 80)));
 }
 
-// Nothing where the type has none of this name.
+// Nothing if the type has no such method.
 std::optional<Value> method_of(const Value& object, std::string_view name, const Limits& limits) {
   const BuiltinTable* methods = methods_of(object);
   const Builtin* method = methods == nullptr ? nullptr : find_in(*methods, name);
@@ -161,7 +161,7 @@ Value attribute_of(const Value& object, std::string_view name, Work& work) {
 Value item_of(const Value& object, const Value& key, Work& work) {
   if (object.is_undefined()) throw Fault(object.undefined_name());
   if (object.is_dict()) {
-    // A key that cannot be one is not there.
+    // A value that cannot be a key is never found.
     const bool hashable = !key.is_dict() && !key.is_undefined() && !(key.is_list() && !key.list().tuple);
     const Value* found = hashable ? lookup(object.dict(), key, work) : nullptr;
     if (found != nullptr) return *found;

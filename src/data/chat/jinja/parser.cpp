@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements.
+// Parses statements.
 #include "data/chat/jinja/parser.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,8 @@ class Parser {
  private:
   using Ends = std::vector<std::string_view>;
 
-  // Up to one of the tags `ends`, whose name becomes current; no ends: up to the end of the template.
+  // Parses up to one of the tags `ends`, whose name becomes the current token. Without `ends`, up to the end of the
+  // template.
   Block parse_block(const Ends& ends) {
     if (++depth_ > limits_.max_block_depth) {
       tokens_.fail(fmt::format("blocks nested deeper than {}", limits_.max_block_depth));
@@ -56,7 +57,7 @@ class Parser {
     return block;
   }
 
-  // Behind a block's head, which ends here, up to {% end %}.
+  // Parses from the end of a block's opening tag, which is consumed here, up to {% end %}.
   Block parse_body(std::string_view end) {
     tokens_.expect_kind(TokenKind::block_end);
     Block body = parse_block({end});
@@ -177,7 +178,7 @@ class Parser {
       if (tokens_.skip("="))
         macro.defaults.push_back(expressions_.parse());
       else if (!macro.defaults.empty())
-        tokens_.fail("a parameter without a default behind one with a default");
+        tokens_.fail("a parameter without a default after one with a default");
     }
     return macro;
   }
@@ -203,7 +204,7 @@ class Parser {
     node.symbol = symbols_.intern("caller");
     node.caller = parse_signature("caller");
     node.call = expressions_.parse();
-    if (!std::holds_alternative<Call>(node.call->node)) tokens_.fail("expected a call behind {% call");
+    if (!std::holds_alternative<Call>(node.call->node)) tokens_.fail("expected a call after {% call");
     node.caller.body = parse_macro_body("endcall");
     return {line, std::move(node)};
   }
@@ -246,7 +247,7 @@ class Parser {
   ExpressionParser expressions_;
   const Limits& limits_;
   int depth_ = 0;
-  int num_loops_ = 0;  // around the statement, up to the macro
+  int num_loops_ = 0;  // loops around the statement, up to the enclosing macro
   bool has_generation_ = false;
 };
 

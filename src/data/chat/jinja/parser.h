@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens to a Template. Both halves bound their recursion, and the depth of what they build.
+// Parses tokens into a Template. Both parsers limit their recursion and the depth of the result.
 #pragma once
 
 #include <string_view>
@@ -17,12 +17,12 @@ class ExpressionParser {
   ExpressionParser(TokenStream& tokens, SymbolTable& symbols, const Limits& limits)
       : tokens_(tokens), symbols_(symbols), limits_(limits) {}
 
-  // Behind `in` of a loop an `if` begins its condition, not a conditional expression.
+  // After the `in` of a loop, `if` begins the loop's condition, not a conditional expression.
   enum class Conditionals { yes, no };
   ExpressionPtr parse(Conditionals conditionals = Conditionals::yes);
-  // Several with commas between them are a tuple.
+  // Several expressions separated by commas form a tuple.
   ExpressionPtr parse_tuple(Conditionals conditionals = Conditionals::yes);
-  // The filters of a block, with a null input at their start; the first name comes without a bar.
+  // The filters of a block. Their input is null, and the first name has no bar before it.
   ExpressionPtr parse_block_filters();
   CallArguments parse_arguments();
 

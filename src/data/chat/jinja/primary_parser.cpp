@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tightest parts of an expression: literals, names, members, calls, filters and tests.
+// Parses the parts of an expression that bind most tightly: literals, names, members, calls, filters and tests.
 #include <fmt/format.h>
 
 #include "data/chat/jinja/builtins.h"
@@ -88,7 +88,7 @@ ExpressionPtr ExpressionParser::parse_member(ExpressionPtr object) {
   const int line = tokens_.next().line;
   const Token& member = tokens_.next();
   if (member.kind == TokenKind::name) return make(line, AttributeOf{std::move(object), member.text});
-  if (member.kind != TokenKind::number || !member.number.is_integer()) tokens_.fail("expected a name behind '.'");
+  if (member.kind != TokenKind::number || !member.number.is_integer()) tokens_.fail("expected a name after '.'");
   ExpressionPtr index = make(line, Constant{member.number});
   return make(line, ItemOf{std::move(object), std::move(index)});
 }
@@ -126,7 +126,7 @@ CallArguments ExpressionParser::parse_arguments() {
       tokens_.next();
       arguments.named.emplace_back(std::move(name), parse());
     } else {
-      if (!arguments.named.empty()) tokens_.fail("an argument without a name behind one with a name");
+      if (!arguments.named.empty()) tokens_.fail("an argument without a name after one with a name");
       arguments.positional.push_back(parse());
     }
   }

@@ -112,7 +112,7 @@ int order(const Value& left, const Value& right, std::string_view sign, Work& wo
   }
   if (left.is_text() && right.is_text()) {
     work.spend_bytes(std::min(left.text().size(), right.text().size()));
-    return left.text().compare(right.text());  // the order of UTF-8 is that of code points
+    return left.text().compare(right.text());  // UTF-8 has the same order as its code points
   }
   if (left.is_list() && right.is_list() && left.list().tuple == right.list().tuple) {
     const auto &a = left.items(), &b = right.items();
@@ -194,7 +194,7 @@ const std::string& as_text(const Value& value, std::string_view what) {
 
 namespace {
 
-// Where Python begins and ends, for a bound that may be negative or too large.
+// A bound of a slice, clamped like in Python; it may be negative or too large.
 int64_t bound(const Value& value, int64_t fallback, int64_t size, int64_t lowest, int64_t highest) {
   if (value.is_none()) return fallback;
   int64_t place = as_integer(value, "a slice's bound");
@@ -205,12 +205,12 @@ int64_t bound(const Value& value, int64_t fallback, int64_t size, int64_t lowest
 struct Places {
   int64_t from = 0, to = 0, step = 1;
 
-  // Calls visit(place) for each.
+  // Calls visit(index) for each index of the slice.
   template <typename Visit>
   void each(Visit&& visit) const {
     for (int64_t i = from; step > 0 ? i < to : i > to; i += step) {
       visit(static_cast<size_t>(i));
-      if (step > 0 ? to - i <= step : to - i >= step) break;  // i + step may overflow
+      if (step > 0 ? to - i <= step : to - i >= step) break;  // i + step could overflow
     }
   }
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements, macros and variables.
+// Executes statements; handles macros and variables.
 #include "data/chat/jinja/renderer.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 
 namespace gradmill::jinja {
 
-// Keeps the scope where a macro needs it after its block has ended.
+// A scope that is kept after its block ends if a macro refers to it.
 class Renderer::InnerScope {
  public:
   InnerScope(Renderer& renderer, Scope* parent)

@@ -15,11 +15,11 @@
 
 namespace gradmill::jinja {
 
-// Variables that a part of a template sees before those around it.
+// The variables of a part of a template. They hide those of enclosing scopes.
 struct Scope {
   Scope* parent = nullptr;
   std::vector<std::pair<Symbol, Value>> variables = {};
-  bool captured = false;  // a macro refers to it
+  bool captured = false;  // a macro refers to this scope
 };
 
 struct Span {
@@ -29,17 +29,17 @@ struct Span {
 
 class Renderer {
  public:
-  // All must outlive it.
+  // All arguments must outlive the renderer.
   Renderer(const Template& parsed, const Limits& limits, const std::tm& now);
 
-  // Once. Throws a Fault; line() then says where.
+  // Call this once. Throws a Fault; line() then returns its line.
   void run(const std::vector<std::pair<std::string, Value>>& variables);
   int line() const { return line_; }
   std::string take_text() { return std::move(root_output_); }
-  // Bytes of the text that {% generation %} blocks made.
+  // The positions of the text from {% generation %} blocks, in bytes.
   std::vector<Span> take_generated() { return std::move(generated_); }
 
-  // For the functions that templates call.
+  // Used by the functions that templates call.
   Work& work() { return work_; }
   const std::tm& now() const { return now_; }
   Namespace* make_namespace();
@@ -68,7 +68,7 @@ class Renderer {
   Flow execute(const Continue&) { return Flow::next_round; }
 
   Value evaluate(const Expression& expression);
-  // `fallback` where there is no expression.
+  // Returns `fallback` if there is no expression.
   Value evaluate(const ExpressionPtr& expression, Value fallback);
   Value evaluate(const Constant& node) { return node.value; }
   Value evaluate(const Name& node) { return variable(node.symbol); }
@@ -92,7 +92,7 @@ class Renderer {
 
   std::vector<Value> loop_items(const For& node);
   void write(std::string_view text);
-  // What a block writes, as a text.
+  // Returns the output of a block as a text.
   std::string capture(const Block& block);
   Value call_macro(const Callable& macro, Arguments arguments);
   void bind_parameters(const MacroSignature& macro, Arguments& arguments);
@@ -107,13 +107,13 @@ class Renderer {
   const std::tm& now_;
   Scope globals_;
   Scope* scope_ = &globals_;
-  std::deque<std::unique_ptr<Scope>> kept_scopes_;  // of macros
+  std::deque<std::unique_ptr<Scope>> kept_scopes_;  // scopes that macros refer to
   std::deque<Namespace> namespaces_;
   std::string root_output_;
   std::string* output_ = &root_output_;
   std::vector<Span> generated_;
-  const Value* block_text_ = nullptr;             // what the filters of a block start from
-  Symbol loop_symbol_ = -1, caller_symbol_ = -1;  // where the template names them
+  const Value* block_text_ = nullptr;             // input for the filters of a block
+  Symbol loop_symbol_ = -1, caller_symbol_ = -1;  // -1 unless the template uses these names
   int depth_ = 0;
   int line_ = 1;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renderer::Depth: bounds the recursion of the renderer, whose stack is the thread's.
+// Renderer::Depth: limits the recursion of the renderer, which uses the thread's stack.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters over texts, numbers, and any value.
+// Filters for texts, numbers, and values of any type.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -22,7 +22,7 @@ Value convert_filter(Renderer& renderer, const Value& value, const Arguments&) {
   return convert(text);
 }
 
-// Jinja's own: words begin behind spaces, hyphens and opening brackets only.
+// Jinja's title filter: words begin only after spaces, hyphens and opening brackets.
 std::string title_words(std::string_view text) {
   std::string result, word;
   const auto end_word = [&] {
@@ -42,7 +42,7 @@ std::string title_words(std::string_view text) {
   return result;
 }
 
-// A method of texts applied to the text of any value.
+// Applies a method of texts to the text of any value.
 template <const std::string_view& method>
 Value text_method(Renderer& renderer, const Value& value, const Arguments& arguments) {
   return find_in(text_methods(), method)->function(renderer, str(value, renderer.work()), arguments);
@@ -50,7 +50,7 @@ Value text_method(Renderer& renderer, const Value& value, const Arguments& argum
 constexpr std::string_view kStrip = "strip";
 
 Value replace_filter(Renderer& renderer, const Value& value, const Arguments& arguments) {
-  // Numbers may be given for the texts.
+  // Numbers are accepted in place of texts.
   Arguments texts = arguments;
   for (size_t i = 0; i < 2; ++i) texts.positional[i] = str(arguments.required(i), renderer.work());
   if (texts.find(2) != nullptr && texts.find(2)->is_none()) texts.positional[2].reset();
@@ -119,7 +119,7 @@ JsonStyle json_style(const Arguments& arguments) {
   return style;
 }
 
-// As Python's json.dumps; Jinja's own filter would escape for HTML.
+// Like Python's json.dumps; Jinja's own filter would escape for HTML.
 Value json_filter(Renderer& renderer, const Value& value, const Arguments& arguments) {
   return to_json(value, json_style(arguments), renderer.work());
 }
@@ -192,7 +192,7 @@ Value round_filter(Renderer&, const Value& value, const Arguments& arguments) {
   if (method == "floor") return std::floor(value.number() * scale) / scale;
   if (method != "common") throw Fault("method must be common, ceil or floor");
   if (digits < 0) return std::nearbyint(value.number() * scale) / scale;
-  // Through decimal text, as Python does it: 2.675 is a little less and becomes 2.67.
+  // Rounds through decimal text like Python: 2.675 is slightly smaller than written and becomes 2.67.
   const std::string text = fmt::format("{:.{}f}", value.number(), static_cast<int>(digits));
   return parse_float(text).value_or(value.number());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters over lists, dicts and the characters of texts. Where Jinja gives a generator, these give a list.
+// Filters for lists, dicts and the characters of texts. Where Jinja returns a generator, these return a list.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ Value as_list(std::vector<Value> items, Renderer& renderer) {
   return make_list(std::move(items), renderer.work().limits());
 }
 
-// The arguments behind the first `count`, for a filter or test that another one calls.
-Arguments behind(const Arguments& arguments, size_t count) {
+// The arguments after the first `count`, for a filter or test that is called by another one.
+Arguments arguments_after(const Arguments& arguments, size_t count) {
   Arguments rest;
   rest.positional.assign(arguments.positional.begin() + static_cast<ptrdiff_t>(count), arguments.positional.end());
   rest.named = arguments.named;
@@ -75,7 +75,7 @@ Value join_filter(Renderer& renderer, const Value& value, const Arguments& argum
 }
 
 Value map_filter(Renderer& renderer, const Value& value, const Arguments& arguments) {
-  if (!truth(value)) return as_list({}, renderer);  // None, too
+  if (!truth(value)) return as_list({}, renderer);  // also for None
   const Value* attribute = named(arguments, "attribute");
   const Value* fallback = named(arguments, "default");
   const Builtin* filter = nullptr;
@@ -87,7 +87,7 @@ Value map_filter(Renderer& renderer, const Value& value, const Arguments& argume
   std::vector<Value> items;
   for (const Value& item : iterate(value, renderer.work())) {
     if (filter != nullptr) {
-      items.push_back(renderer.call(*filter, item, behind(arguments, 1)));
+      items.push_back(renderer.call(*filter, item, arguments_after(arguments, 1)));
       continue;
     }
     Value found = path_of(item, *attribute, renderer.work());
@@ -96,10 +96,11 @@ Value map_filter(Renderer& renderer, const Value& value, const Arguments& argume
   return as_list(std::move(items), renderer);
 }
 
-// select, reject, selectattr and rejectattr: a test, or truth, of the items or of an attribute of them.
+// select, reject, selectattr and rejectattr: keeps or drops items by a test, or by the truth, of the item or its
+// attribute.
 template <bool of_attribute, bool keep>
 Value select_filter(Renderer& renderer, const Value& value, const Arguments& arguments) {
-  if (!truth(value)) return as_list({}, renderer);  // None, too
+  if (!truth(value)) return as_list({}, renderer);  // also for None
   const size_t skipped = of_attribute ? 1 : 0;
   const Value* attribute = of_attribute ? &arguments.required(0) : nullptr;
   const Builtin* test = nullptr;
@@ -110,13 +111,14 @@ Value select_filter(Renderer& renderer, const Value& value, const Arguments& arg
   std::vector<Value> items;
   for (const Value& item : iterate(value, renderer.work())) {
     const Value tested = of_attribute ? path_of(item, *attribute, renderer.work()) : item;
-    const Value result = test == nullptr ? tested : renderer.call(*test, tested, behind(arguments, skipped + 1));
+    const Value result =
+        test == nullptr ? tested : renderer.call(*test, tested, arguments_after(arguments, skipped + 1));
     if (truth(result) == keep) items.push_back(item);
   }
   return as_list(std::move(items), renderer);
 }
 
-// How sort, unique, min, max and dictsort see a value.
+// The key that sort, unique, min, max and dictsort compare.
 Value sort_key(const Value& value, const Value& attribute, bool case_sensitive, Work& work) {
   Value key = attribute.is_none() ? value : path_of(value, attribute, work);
   if (case_sensitive || !key.is_text()) return key;
@@ -147,8 +149,8 @@ Value sort_filter(Renderer& renderer, const Value& value, const Arguments& argum
 Value dictsort_filter(Renderer& renderer, const Value& value, const Arguments& arguments) {
   if (!value.is_dict()) throw Fault(fmt::format("dictsort of a {}", value.type_name()));
   const bool case_sensitive = truth(arguments.value(0, false));
-  const std::string by = as_text(arguments.value(1, "key"), "what dictsort goes by");
-  if (by != "key" && by != "value") throw Fault("dictsort goes by 'key' or 'value'");
+  const std::string by = as_text(arguments.value(1, "key"), "the argument 'by' of dictsort");
+  if (by != "key" && by != "value") throw Fault("dictsort sorts by 'key' or 'value'");
   std::vector<std::pair<Value, Value>> keyed;
   for (const auto& [key, member] : value.dict().entries) {
     renderer.work().spend_values(4);

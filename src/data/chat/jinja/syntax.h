@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A parsed template.
+// The syntax tree of a parsed template.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace gradmill::jinja {
 
-using Symbol = int;  // a name of a variable; see Template::symbols
+using Symbol = int;  // number of a variable; see Template::symbols
 
 struct Expression;
 using ExpressionPtr = std::unique_ptr<const Expression>;
@@ -48,7 +48,7 @@ struct ItemOf {
 };
 struct SliceOf {
   ExpressionPtr object;
-  ExpressionPtr begin, end, step;  // any of them null
+  ExpressionPtr begin, end, step;  // each may be null
 };
 struct Call {
   ExpressionPtr callee;
@@ -57,7 +57,7 @@ struct Call {
 struct FilterCall {
   ExpressionPtr input;  // null: the text of a block
   std::string name;
-  const Builtin* builtin = nullptr;  // null: no such filter, which matters only where it is reached
+  const Builtin* builtin = nullptr;  // null: unknown filter, which is an error only when it is evaluated
   CallArguments arguments;
 };
 struct TestCall {
@@ -102,23 +102,23 @@ struct Expression {
   ExpressionNode node;
 };
 
-// The largest depth of the expressions that a node holds.
+// The greatest depth of the expressions inside a node.
 int depth_below(const ExpressionNode& node);
 
 struct Statement;
 using Block = std::vector<Statement>;
 
-// Where values go: a name, a member of a namespace, or several of these.
+// The target of an assignment: a name, a member of a namespace, or several targets.
 struct Target {
   Symbol symbol = 0;
   std::optional<std::string> attribute;
-  std::vector<Target> parts;  // with parts, `symbol` means nothing
+  std::vector<Target> parts;  // if not empty, `symbol` is unused
 };
 
 struct MacroSignature {
   std::string name;
   std::vector<Symbol> parameters;
-  std::vector<ExpressionPtr> defaults;  // of the last parameters
+  std::vector<ExpressionPtr> defaults;  // defaults of the last parameters
   Block body;
 };
 
@@ -179,7 +179,7 @@ struct Statement {
 
 struct Template {
   Block body;
-  std::vector<std::string> symbols;  // the names
+  std::vector<std::string> symbols;  // names of the variables
   bool has_generation = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind `is`.
+// The tests that can follow `is`.
 #include "data/chat/jinja/builtins.h"
 #include "data/chat/jinja/python.h"
 #include "data/chat/jinja/renderer.h"
@@ -55,7 +55,7 @@ Value is_in(Renderer& renderer, const Value& value, const Arguments& arguments) 
   return contains(arguments.required(0), value, renderer.work());
 }
 
-// Of values that are not one object anywhere else: None, True, False and numbers.
+// Only for values whose identity equals their value: None, True, False and numbers.
 Value is_same(Renderer& renderer, const Value& value, const Arguments& arguments) {
   const Value& other = arguments.required(0);
   return value.type_name() == other.type_name() && equal(value, other, renderer.work());

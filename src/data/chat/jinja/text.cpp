@@ -161,7 +161,7 @@ std::string replace(std::string_view text, std::string_view from, std::string_vi
   std::string result;
   size_t position = 0;
   if (from.empty()) {
-    // Python puts the new text around every character.
+    // Like Python, inserts the new text around every character.
     const auto chars = text_chars(text);
     for (size_t i = 0; i <= chars.size(); ++i) {
       if (count < 0 || static_cast<int64_t>(i) < count) result += to;
@@ -213,9 +213,9 @@ std::vector<std::string_view> split(std::string_view text, std::optional<std::st
     while (limit < 0 || static_cast<int64_t>(parts.size()) < limit) {
       const size_t found = left ? text.find(*separator) : text.rfind(*separator);
       if (found == std::string_view::npos) break;
-      const size_t behind = found + separator->size();
-      parts.push_back(left ? text.substr(0, found) : text.substr(behind));
-      text = left ? text.substr(behind) : text.substr(0, found);
+      const size_t after = found + separator->size();
+      parts.push_back(left ? text.substr(0, found) : text.substr(after));
+      text = left ? text.substr(after) : text.substr(0, found);
     }
     parts.push_back(text);
   }
@@ -229,14 +229,14 @@ std::vector<std::string_view> split_lines(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const CodePoint letter = char_at(text, i);
     const char32_t c = letter.value;
-    size_t behind = i + letter.num_bytes;
+    size_t after = i + letter.num_bytes;
     const bool ends = (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
     if (ends) {
-      if (c == '\r' && behind < text.size() && text[behind] == '\n') ++behind;
+      if (c == '\r' && after < text.size() && text[after] == '\n') ++after;
       lines.push_back(text.substr(begin, i - begin));
-      begin = behind;
+      begin = after;
     }
-    i = behind;
+    i = after;
   }
   if (begin < text.size()) lines.push_back(text.substr(begin));
   return lines;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's text over UTF-8: lengths, places and cases count code points.
+// Python's operations on UTF-8 text. Lengths, positions and upper/lower case refer to code points.
 #pragma once
 
 #include <cstddef>
@@ -14,38 +14,39 @@ namespace gradmill::jinja {
 bool is_space(char32_t code_point);
 bool is_valid_utf8(std::string_view text);
 
-// In code points.
+// The length in code points.
 size_t text_length(std::string_view text);
-// The code points of a text, each as a text.
+// Each code point as a separate text.
 std::vector<std::string_view> text_chars(std::string_view text);
 
-// The code points [begin, end), which must lie inside.
+// The code points [begin, end), which must be inside the text.
 std::string_view text_between(std::string_view text, size_t begin, size_t end);
 
 enum class Side { left, right, both };
-// Without what is in `chars` at the ends; nothing: white space.
+// Removes the characters in `chars` from the ends; by default white space.
 std::string_view strip(std::string_view text, Side side, std::optional<std::string_view> chars = std::nullopt);
 
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
-// The first letter of every word upper, the others lower.
+// Makes the first letter of every word upper case and the others lower case.
 std::string title(std::string_view text);
 std::string capitalize(std::string_view text);
-// Whether there are letters with a case, and all are upper, or all lower.
+// Whether the text has letters with a case, and all of them are upper (or lower) case.
 bool is_upper(std::string_view text);
 bool is_lower(std::string_view text);
 
-// At most `count` times; a negative one: everywhere.
+// Replaces at most `count` occurrences; a negative count replaces all.
 std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t count);
-// The parts between separators, at most `limit` cuts, from the left or the right; nothing: between white space.
+// Splits at the separator, at most `limit` times, from the left or the right. Without a separator, splits at white
+// space.
 std::vector<std::string_view> split(std::string_view text, std::optional<std::string_view> separator, int64_t limit,
                                     Side from);
-// At line ends, which are left out; nothing behind the last one.
+// Splits at line ends, which are dropped. Nothing follows the last line end.
 std::vector<std::string_view> split_lines(std::string_view text);
 
-// A text as a literal of Python, with its quotes.
+// The text as a Python literal, with quotes.
 std::string quoted(std::string_view text);
-// The shortest that reads back as the same number, with a point or an exponent.
+// The shortest text that reads back as the same number, with a point or an exponent.
 std::string number_text(double number);
 
 }  // namespace gradmill::jinja

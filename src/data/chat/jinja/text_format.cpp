@@ -20,7 +20,7 @@ std::optional<int> read_index(std::string_view text) {
   return index;
 }
 
-// `precision` digits behind the point; nothing: six.
+// `precision` digits after the decimal point; six by default.
 std::string fixed(const Value& value, std::optional<int> precision) {
   if (!value.is_number()) throw Fault(fmt::format("a number is needed, not {}", value.type_name()));
   if (precision.value_or(6) > kMaxPrecision) throw Fault(fmt::format("a precision over {}", kMaxPrecision));
@@ -34,7 +34,7 @@ std::string integer_text(const Value& value) {
   return fmt::format("{:.0f}", std::trunc(value.number()));
 }
 
-// "" or ".2": the precision, or nothing.
+// Reads "" or ".2".
 std::optional<int> read_precision(std::string_view text) {
   if (text.empty()) return std::nullopt;
   const auto precision = text.front() == '.' ? read_index(text.substr(1)) : std::nullopt;
@@ -88,7 +88,7 @@ std::string format_percent(std::string_view format, const std::vector<std::optio
     else if (format[kind] == 'f')
       text += fixed(value, precision);
     else
-      throw Fault("a format knows %s, %r, %d, %i, %f and %%, and no other");
+      throw Fault("a format knows %s, %r, %d, %i, %f and %%, but no others");
   }
   if (next < values.size()) throw Fault("not all arguments converted during string formatting");
   return text;

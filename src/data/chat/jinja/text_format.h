@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's two ways to put values into a text, as far as templates use them.
+// Python's two ways to format values into a text, as far as templates use them.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace gradmill::jinja {
 
-// format % values: %s %r %d %i %f, with a precision behind a point, and %%. Throws a Fault for another.
+// format % values: %s %r %d %i %f, with an optional precision after a point, and %%. Throws a Fault for other formats.
 std::string format_percent(std::string_view format, const std::vector<std::optional<Value>>& values, Work& work);
 
-// format.format(...): {} {0} {name}, with :d, :s or :.2f and its like. Throws a Fault for another.
+// format.format(...): {} {0} {name}, with :d, :s, :.2f and similar. Throws a Fault for other formats.
 std::string format_braces(std::string_view format, const Arguments& arguments, Work& work);
 
 }  // namespace gradmill::jinja

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both halves of the parser share: where they stand in the tokens, and the names they have met.
+// State shared by both parsers: the position in the tokens, and the names found so far.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class TokenStream {
   std::string expect_name();
   void expect_kind(TokenKind kind);
   [[noreturn]] void fail(std::string_view what) const;
-  // "expected X, found Y"
+  // Throws "expected X, found Y".
   [[noreturn]] void fail_expected(std::string_view what) const;
 
  private:
@@ -35,7 +35,7 @@ class TokenStream {
   size_t position_ = 0;
 };
 
-// Names of variables, numbered in the order of their first use.
+// The names of variables, numbered in the order of first use.
 class SymbolTable {
  public:
   Symbol intern(const std::string& name);

@@ -95,7 +95,7 @@ std::string hash_key(const Value& value) {
   if (value.is_text()) return "s" + value.text();
   if (value.is_none()) return "n";
   if (value.is_float()) {
-    // 1.0 and 1 are one key.
+    // 1.0 and 1 are the same key.
     const double number = value.number();
     const bool whole = std::nearbyint(number) == number && std::abs(number) < 9e18;
     return whole ? fmt::format("i{}", static_cast<int64_t>(number)) : fmt::format("f{}", number);
@@ -103,7 +103,7 @@ std::string hash_key(const Value& value) {
   if (value.is_number()) return fmt::format("i{}", value.integer());
   if (!value.is_list() || !value.list().tuple) throw Fault(fmt::format("unhashable type: '{}'", value.type_name()));
   if (value.depth() > 1)
-    throw Fault("a tuple of tuples as a key is not supported");  // its key could grow exponentially
+    throw Fault("a tuple of tuples as a key is not supported");  // because its key could grow exponentially
   std::string key = "t";
   for (const Value& item : value.items()) {
     const std::string part = hash_key(item);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Value: what a template computes with, as Python has it. Immutable but for namespaces, so that values cannot contain
-// themselves, and cheap to copy.
+// Value: a value in a template, with Python's semantics. Immutable except for namespaces, so that a value cannot
+// contain itself. Cheap to copy.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct MacroSignature;
 struct Scope;
 
 struct None {};
-// A name or member that is not there; `what` says which.
+// A missing name or member; `what` describes it.
 struct Undefined {
   std::shared_ptr<const std::string> what;
 };
@@ -46,9 +46,9 @@ class Value {
   Value(std::shared_ptr<const Dict> value) : store_(std::move(value)) {}
   Value(std::shared_ptr<const LoopState> value) : store_(std::move(value)) {}
   Value(std::shared_ptr<const Callable> value) : store_(std::move(value)) {}
-  Value(Namespace* value) : store_(value) {}  // the renderer owns it
+  Value(Namespace* value) : store_(value) {}  // owned by the renderer
   static Value undefined(std::string what);
-  // A text that counts as HTML: added to another text it stays as it is, and the other is escaped.
+  // A text that counts as HTML: joined to another text, it stays unchanged and the other one is escaped.
   static Value markup(std::string text);
 
   bool is_undefined() const { return holds<Undefined>(); }
@@ -62,7 +62,7 @@ class Value {
   bool is_dict() const { return holds<std::shared_ptr<const Dict>>(); }
   bool is_number() const { return is_bool() || is_integer() || is_float(); }
 
-  // Only where the value is one.
+  // Requires that the value has this type.
   bool boolean() const { return std::get<bool>(store_); }
   int64_t integer() const { return is_bool() ? int64_t{boolean()} : std::get<int64_t>(store_); }
   double number() const { return is_float() ? std::get<double>(store_) : static_cast<double>(integer()); }
@@ -70,7 +70,7 @@ class Value {
   const std::vector<Value>& items() const;
   const List& list() const { return *std::get<std::shared_ptr<const List>>(store_); }
   const Dict& dict() const { return *std::get<std::shared_ptr<const Dict>>(store_); }
-  // Which name is undefined, for messages.
+  // Describes the undefined name, for messages.
   std::string undefined_name() const;
   Namespace* as_namespace() const {
     const auto* found = std::get_if<Namespace*>(&store_);
@@ -81,7 +81,7 @@ class Value {
 
   // Python's name of the type, for messages.
   std::string_view type_name() const;
-  // 0 for what holds no values.
+  // 0 for a value that contains no other values.
   int depth() const;
 
  private:
@@ -107,7 +107,7 @@ struct List {
   int depth = 1;
 };
 
-// In the order of insertion. A key that comes again replaces the value and keeps the place.
+// Keeps the order of insertion. Inserting an existing key replaces its value but not its position.
 struct Dict {
   std::vector<std::pair<Value, Value>> entries;
   std::unordered_map<std::string, size_t> index;  // by hash_key
@@ -119,7 +119,7 @@ struct Dict {
   void insert(const Value& key, Value value);
 };
 
-// The one thing that templates can change.
+// The only thing that templates can modify.
 struct Namespace {
   Dict attributes;
 };
@@ -130,15 +130,15 @@ struct LoopState {
   size_t index = 0;
 };
 
-// The depth of a value around one of this depth. Throws a Fault where that is too deep: destructors recurse.
+// The depth of a value that contains one of this depth. Throws a Fault if it is too deep, because destructors recurse.
 int depth_around(int depth, const Limits& limits);
-// Throw a Fault where values would nest too deep.
+// These functions throw a Fault if values would be nested too deep.
 Value make_list(std::vector<Value> items, const Limits& limits, bool tuple = false);
 Value make_dict(Dict dict, const Limits& limits);
 
-// What hashing the key goes through.
+// The number of bytes that hashing the key reads.
 size_t key_bytes(const Value& key);
-// Equal for values that are equal as keys of a dict. Throws a Fault for what Python cannot hash.
+// Keys that are equal in a dict have equal hash keys. Throws a Fault for values that Python cannot hash.
 std::string hash_key(const Value& value);
 
 // A function of this library, or a macro of the template, as a value.
@@ -146,7 +146,7 @@ struct Callable {
   const Builtin* builtin = nullptr;  // or a macro:
   const MacroSignature* macro = nullptr;
   Scope* scope = nullptr;  // where the macro was defined
-  Value self = {};         // of a method
+  Value self = {};         // for a method
   int depth = 1;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work: what one rendering may spend. Templates come with models that nobody vouches for.
+// Work: the budget of one rendering. Templates come with models and are not trusted.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace gradmill::jinja {
 
-// What is wrong, without a place: the parser and the renderer know the line and add it.
+// A problem without its line. The parser and the renderer know the line and add it.
 class Fault : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -18,13 +18,13 @@ struct Limits {
   size_t max_source_bytes = size_t{256} << 10;
   int max_expression_depth = 200;
   int max_block_depth = 64;
-  int max_value_depth = 200;              // lists in lists
-  int max_call_depth = 400;               // expressions and blocks inside each other, through macros
+  int max_value_depth = 200;              // nesting of lists and dicts
+  int max_call_depth = 400;               // nesting of expressions and blocks, including calls of macros
   uint64_t max_work = uint64_t{1} << 24;  // in the units below
   size_t max_output_bytes = size_t{64} << 20;
 };
 
-// A unit is a step, or 16 bytes of a value that is made or gone through: memory is bounded along with time.
+// A unit is one step, or 16 bytes of a value that is created or traversed. So memory is limited together with time.
 class Work {
  public:
   explicit Work(const Limits& limits) : limits_(limits), left_(limits.max_work) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Approximations of f32, within the errors that the manual allows.
+// f32 approximations, within the errors that the manual allows.
 #include "paper_gpu/ptx/tests/instruction_test.h"
 
 namespace gradmill::paper::ptx::test {
@@ -10,13 +10,13 @@ using Open = std::optional<Near<float>>;
 
 double flushed_if(bool ftz, double a) { return ftz ? flushed(a, kF32) : a; }
 
-// The distance of f32 values around a.
+// The distance between f32 values near a.
 double last_place(double a) {
   if (a == 0 || !std::isfinite(a)) return 0x1p-149;
   return std::ldexp(1.0, std::max(std::ilogb(a), -126) - 23);
 }
 
-// A result with this error: with .ftz what is below the normal values is 0, and at its bound either.
+// A result with this error. With .ftz, results below the normal values become 0, and possibly also those at the bound.
 Result near(double exact, double error, bool ftz) {
   if (std::isnan(exact) || std::isinf(exact)) return {exact, 0};
   if (std::abs(exact) >= kF32.largest + last_place(kF32.largest)) return {std::copysign(kInfinity, exact), 0};
@@ -47,7 +47,7 @@ void expect_functions(const std::string& modifiers, bool ftz) {
 TEST(Approximate, Functions) { expect_functions(".f32", false); }
 TEST(Approximate, FunctionsWithoutSubnormals) { expect_functions(".ftz.f32", true); }
 
-// The manual gives the error in some range only.
+// The manual gives the error only for some range.
 template <class F>
 auto periodic(F f, bool ftz) {
   return [=](float a) -> Open {

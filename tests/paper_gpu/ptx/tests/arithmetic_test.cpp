@@ -19,7 +19,7 @@ std::string type_name() {
 }
 template <class T>
 SignedWide product(T a, T b) {
-  return static_cast<SignedWide>(Wide(SignedWide{a}) * Wide(SignedWide{b}));  // of two u64 only the bits count
+  return static_cast<SignedWide>(Wide(SignedWide{a}) * Wide(SignedWide{b}));  // for two u64 only the bits count
 }
 
 template <class T>
@@ -115,7 +115,7 @@ TEST(Arithmetic, PairsOf16) {
   });
 }
 
-// What one instruction carries, the next one takes.
+// The next instruction uses the carry of the previous one.
 TEST(Arithmetic, Carries) {
   using Pair = std::tuple<uint32_t, uint32_t>;
   const auto pair = [](uint64_t a) { return Pair(uint32_t(a), uint32_t(a >> 32)); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies that are on their way while the kernel goes on: cp.async and cp.async.bulk.
+// Copies that run while the kernel continues: cp.async and cp.async.bulk.
 #include <algorithm>
 
 #include "paper_gpu/ptx/tests/kernel.h"
@@ -7,7 +7,7 @@
 namespace gradmill::paper::ptx::test {
 namespace {
 
-// Each thread's 16 bytes: %r12 in shared memory, %rd11 in the input, %rd12 in the output.
+// The 16 bytes of each thread: %r12 in shared memory, %rd11 in the input, %rd12 in the output.
 const std::string kPlaces = R"(
 	.shared .align 128 .b8 tile[4096];
 	mov.u32 %r10, tile;
@@ -70,7 +70,7 @@ TEST(AsyncCopy, Sizes) {
   for (const Copy& copy : copies) expect_copy(copy);
 }
 
-// Where the source has no bytes its address does not count.
+// If the source has no bytes, its address is ignored.
 TEST(AsyncCopy, OfNothing) {
   const std::string body = kPlaces + R"(
 	setp.lt.u32 %p1, %r1, 32;
@@ -89,7 +89,7 @@ TEST(AsyncCopy, OfNothing) {
       });
 }
 
-// A block may end without having waited, which is nothing to the blocks after it.
+// A block may end without waiting for its copies. This must not affect later blocks.
 TEST(AsyncCopy, LeftBehindByABlock) {
   const std::string body = kPlaces + R"(
 	cp.async.cg.shared.global [%r12], [%rd11], 16;)";
@@ -99,7 +99,7 @@ TEST(AsyncCopy, LeftBehindByABlock) {
       {body, 2}, blocks_of(64, 3), {in, out}, [] {}, [] {});
 }
 
-// Three groups of copies; each is read as soon as it must be there.
+// Three groups of copies; each is read as soon as it must have arrived.
 TEST(AsyncCopy, Groups) {
   std::string body = kPlaces;
   for (int group = 0; group < 3; ++group) {
@@ -119,7 +119,7 @@ TEST(AsyncCopy, Groups) {
       {body, 2}, blocks_of(64), {in, out}, [] {}, [&] { EXPECT_EQ(std::memcmp(in.begin(), out.begin(), 3072), 0); });
 }
 
-// Copies of other threads are waited for at a barrier: each thread's arrival comes after its copies.
+// Copies of other threads are waited for at a barrier: each thread's arrival follows its copies.
 TEST(AsyncCopy, ArrivesAtBarrier) {
   const std::string body = R"(
 	.shared .align 8 .b8 barrier[8];
@@ -144,7 +144,7 @@ TEST(AsyncCopy, ArrivesAtBarrier) {
       });
 }
 
-// Two stages of 1024 bytes in turn: thread 0 asks for them, all wait and read.
+// Two alternating stages of 1024 bytes: thread 0 requests them, and all threads wait and read.
 TEST(AsyncCopy, BulkLoads) {
   const std::string body = kPlaces + R"(
 	.shared .align 8 .b8 barriers[16];
@@ -222,8 +222,8 @@ $L_stored:
   }
 }
 
-// Where the copy engine has read, it may write again without a proxy fence: after thread 0 has waited for the store,
-// thread 32 brings other bytes to the same place.
+// After the copy engine has read memory, it may write there again without a proxy fence: after thread 0 has waited for
+// the store, thread 32 loads other bytes to the same location.
 TEST(AsyncCopy, BulkLoadsWhereAStoreHasRead) {
   const std::string body = kPlaces + R"(
 	.shared .align 8 .b8 barrier[8];
@@ -253,7 +253,7 @@ TEST(AsyncCopy, BulkLoadsWhereAStoreHasRead) {
       {body, 2}, blocks_of(64), {in, out}, [] {}, [&] { EXPECT_EQ(std::memcmp(in.begin(), out.begin(), 2048), 0); });
 }
 
-// What tells nothing but when, or how soon.
+// Instructions that affect only timing.
 TEST(AsyncCopy, HintsAndFences) {
   const std::string body = kPlaces + R"(
 	griddepcontrol.wait;
@@ -280,7 +280,7 @@ TEST(AsyncCopy, HintsAndFences) {
   EXPECT_EQ(std::memcmp(in.begin(), out.begin(), 1024), 0);
 }
 
-// setmaxnreg changes nothing that the kernel sees.
+// setmaxnreg has no effect that the kernel can see.
 TEST(AsyncCopy, Registers) {
   const Source source{R"(
 	shr.u32 %r10, %r1, 7;

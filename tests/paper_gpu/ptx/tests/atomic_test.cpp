@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic operations: what each does to a word of its own, and that none is lost where all want the same one.
+// Atomic operations: the effect of each on a separate word, and that no update is lost if all use the same word.
 #include <algorithm>
 #include <numeric>
 
@@ -10,7 +10,7 @@ namespace {
 
 using enum Rounding;
 
-// Where a lane's word lies: the text that makes the address, and the address.
+// The location of a lane's word: the text that computes the address, and the address.
 struct Place {
   std::string space, setup, at;
 };
@@ -25,8 +25,8 @@ const Place kGenericShared{"",
                            "mul.wide.u32 %rd62, %r1, 8; add.s64 %rd63, %rd61, %rd62;",
                            "[%rd63]"};
 
-// The word is the first operand; what was there is the first result, what is there then the second one. An operation
-// without a result gives only the latter. `rest` is what follows the operation's name.
+// The word is the first operand. The old value is the first result, the new value the second. An operation without a
+// result has only the latter. `rest` is the text after the operation's name.
 template <class T, class F>
 void expect_atomic(const Place& place, const std::string& operation_name, const std::string& type,
                    const std::string& rest, F f) {
@@ -76,7 +76,7 @@ TEST_P(Atomic, Integers) {
   expect_integer_atomics<int64_t>(place, "s64");
   expect_bit_atomics<uint32_t>(place, "32");
   expect_bit_atomics<uint64_t>(place, "64");
-  // cas of 16 bits, where comparison succeeds half of the time.
+  // 16-bit cas, where the comparison succeeds half of the time.
   const std::string cas16 =
       with("{$setup st$space.b16 $at, $1; atom$space.cas.b16 $d, $at, $2, $3; ld$space.b16 $e, $at;}",
            {{"$setup", place.setup}, {"$space", place.space}, {"$at", place.at}});
@@ -114,7 +114,7 @@ std::string place_name(const testing::TestParamInfo<const Place*>& place) {
 }
 INSTANTIATE_TEST_SUITE_P(In, Atomic, testing::Values(&kGlobal, &kGeneric, &kShared, &kGenericShared), place_name);
 
-// In global memory sums lose what is below the normal values, in shared memory they keep it.
+// Sums flush subnormal values in global memory and keep them in shared memory.
 TEST(Atomics, Floats) {
   const auto sum = [](float a, float b) { return as<float>(add(value(a), value(b), kF32, rn)); };
   const auto flushed_sum = [](float a, float b) {
@@ -138,7 +138,7 @@ TEST(Atomics, Qualifiers) {
   }
 }
 
-// 3 blocks of 64 threads at one word.
+// 3 blocks of 64 threads use one word.
 TEST(Atomics, AllOfOneWord) {
   const Source source{R"(
 	mad.lo.s32 %r10, %r2, 64, %r1;

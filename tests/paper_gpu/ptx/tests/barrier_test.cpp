@@ -5,7 +5,7 @@
 namespace gradmill::paper::ptx::test {
 namespace {
 
-// Every thread writes a word to shared memory, and reads that of another one after `barrier`.
+// Every thread writes a word to shared memory and, after `barrier`, reads that of another thread.
 Source exchange(const std::string& barrier, uint32_t other) {
   return {with(R"(
 	.shared .align 4 .b8 tile[1024];
@@ -83,7 +83,7 @@ $L__BB0_2:)"};
       });
 }
 
-// Warp 0 fills two buffers in turn, warp 1 empties them: each waits at one barrier and arrives at the other.
+// Warp 0 fills two buffers in turn and warp 1 empties them: each waits at one barrier and arrives at the other.
 TEST(Barrier, ProducerAndConsumer) {
   const Source source{R"(
 	.shared .align 4 .b8 tile[256];
@@ -172,7 +172,7 @@ TEST(Barrier, Reductions) {
       });
 }
 
-// The last block to come sums what the others wrote.
+// The last block to arrive sums what the others wrote.
 TEST(Barrier, LastBlock) {
   const Source source{R"(
 	.shared .align 4 .b8 is_last[4];

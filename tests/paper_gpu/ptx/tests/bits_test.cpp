@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bits: logic, shifts, fields, permutations, moves.
+// Bit operations: logic, shifts, fields, permutations, moves.
 #include <algorithm>
 #include <array>
 
@@ -68,7 +68,7 @@ TEST(Bits, FunnelShifts) {
   });
 }
 
-// Positions and lengths above 255 are open where GPUs have no instruction for the width.
+// Positions and lengths above 255 are unspecified where GPUs have no instruction for the width.
 template <class T>
 bool is_open(uint32_t b, uint32_t c) {
   return sizeof(T) == 8 && (b > 255 || c > 255);
@@ -106,7 +106,7 @@ TEST(Bits, Fields) {
   });
 }
 
-// The highest bit that differs from the sign; as a position or as the shift that brings it to the top.
+// The highest bit that differs from the sign, as a position or as the shift that moves it to the top.
 template <class T, bool kShift>
 uint32_t found(T a) {
   const auto bits = static_cast<uint64_t>(std::is_signed_v<T> && a < T(0) ? T(~a) : a);
@@ -153,7 +153,7 @@ TEST(Bits, Counts) {
   });
 }
 
-// The bytes of {b, a} that the four numbers name; bit 3 of a number spreads the byte's sign instead.
+// The bytes of {b, a} selected by the four numbers; with bit 3 set, the sign of the byte is replicated instead.
 uint32_t permuted(uint32_t a, uint32_t b, const uint32_t (&numbers)[4]) {
   const uint64_t both = uint64_t{b} << 32 | a;
   uint32_t result = 0;

@@ -35,7 +35,9 @@ bool compares(const std::string& comparison, T a, T b) {
   const bool is_unordered = is_nan(a) || is_nan(b);
   if (comparison == "num") return !is_unordered;
   if (comparison == "nan") return is_unordered;
-  if (is_unordered) return comparison.size() == 3;  // the names of two letters are false of NaN, those with u true
+  if (is_unordered)
+    return comparison.size() == 3;  // comparisons with two-letter names are false for NaN, those with u
+                                    // are true
   return holds(comparison.substr(0, 2), number(a), number(b));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Branches, loops and calls whose lanes go different ways.
+// Branches, loops and calls whose lanes diverge.
 #include <algorithm>
 
 #include "paper_gpu/ptx/tests/instruction_test.h"
@@ -7,7 +7,7 @@
 namespace gradmill::paper::ptx::test {
 namespace {
 
-// The kernel writes one word for each of 128 threads in 2 blocks; `expected` says which, of the thread's number in all.
+// The kernel writes one word for each of 128 threads in 2 blocks; `expected` maps the global thread index to that word.
 template <class F>
 void expect_words(const std::string& body, F expected, const std::string& globals = "") {
   const Source source{R"(
@@ -46,7 +46,7 @@ $L__BB0_4:
                                                     : 10 * i + 1; });
 }
 
-// How many steps i + 1 takes to 1.
+// The number of steps from i + 1 to 1.
 TEST(Control, LoopOfLanes) {
   expect_words(R"(
 	add.s32 %r10, %r3, 1;
@@ -333,7 +333,7 @@ TEST(Control, CallsWithDoubles) {
                [](uint32_t i) { return 2 * (i & 15); }, kHalved);
 }
 
-// Names in braces are not those outside of them; labels too, which inline assembly repeats.
+// Names in braces differ from those outside, including labels, which inline assembly repeats.
 TEST(Control, Scopes) {
   expect_words(R"(
 	mov.u32 %r10, 0;

@@ -7,7 +7,7 @@ namespace {
 
 using enum Rounding;
 
-// The largest value in the place of what is larger; NaN stays.
+// Clamps larger values to the largest finite value; NaN stays.
 double finite(double a, const Format& format) {
   return std::isnan(a) ? a : std::min(std::max(a, -format.largest), format.largest);
 }

@@ -34,7 +34,7 @@ void for_each_type(Types<T...>, F f) {
   (f(T()), ...);
 }
 
-// A register for T: bytes are in registers of 16 bits, which they are extended to.
+// A register for T. Bytes are extended to registers of 16 bits.
 template <class T>
 using InRegister =
     std::conditional_t<std::is_same_v<T, int8_t>, int16_t, std::conditional_t<std::is_same_v<T, uint8_t>, uint16_t, T>>;
@@ -59,7 +59,7 @@ TEST(Convert, Integers) {
   });
 }
 
-// A source register wider than the type gives its lower bits. A wider destination is extended.
+// If the source register is wider than the type, its lower bits are used. A wider destination is extended.
 TEST(Convert, WiderRegisters) {
   expect_instructions({
       operation("cvt.s32.s8", [](uint32_t a) { return int32_t{int8_t(a)}; }),
@@ -108,7 +108,7 @@ TEST(Convert, FloatsToIntegers) {
 template <class D>
 D of_integer(SignedWide a, Rounding rounding) {
   if (a == 0) return as<D>(0.0);
-  // Two doubles hold it exactly.
+  // Two doubles represent it exactly.
   const auto high = static_cast<double>(static_cast<int64_t>(a >> 32)) * 0x1p32;
   const auto low = static_cast<double>(static_cast<uint32_t>(a));
   return as<D>(add(high, low, kFormat<D>, rounding));
@@ -177,7 +177,7 @@ TEST(Convert, ToNarrowerFloats) {
         operation("cvt" + name + ".bf16.f64", [=](double a) { return round_as<Bf16>(a, r); }),
     });
   }
-  // GPUs do not lose small operands here; in the other two roundings that shows.
+  // GPUs do not lose small operands here, which shows with the other two roundings.
   for (const auto& [name, rounding] : {std::pair{".rn", rn}, {".rz", rz}}) {
     expect_instruction(operation(std::string("cvt") + name + ".ftz.f16.f32",
                                  [r = rounding](float a) { return round_as<F16>(value(a), r); }));

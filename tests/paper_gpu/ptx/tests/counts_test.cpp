@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launches are counted to do, for kernels whose instructions, sectors and conflicts are known.
+// The counts of launches, for kernels with known instructions, sectors and conflicts.
 #include "paper_gpu/ptx/counts.h"
 
 #include "paper_gpu/ptx/tests/kernel.h"
@@ -46,7 +46,7 @@ TEST(CountsTest, AtomicsTakeSectorsToo) {
   EXPECT_EQ(counts.global_sectors, 8u);
 }
 
-// Stores of a word a lane to shared memory, `step` bytes apart.
+// Each lane stores a word to shared memory, `step` bytes apart.
 Counts stored_with_step(uint32_t step) {
   const Buffer<float> memory(1);
   const std::string body = "mul.lo.u32 %r10, %r1, " + std::to_string(step) +
@@ -104,7 +104,7 @@ TEST(CountsTest, InstructionsByTheirUnits) {
   uint64_t all = 0;
   for (const uint64_t unit : counts.issued.by_unit) all += unit;
   EXPECT_EQ(counts.issued.warp_instructions, all);
-  // The store is issued to both warps and done by 16 lanes of one of them.
+  // The store is issued for both warps and performed by 16 lanes of one of them.
   EXPECT_EQ(counts.issued.lane_instructions, 32 * all - 48);
 }
 
@@ -121,7 +121,7 @@ TEST(CountsTest, AProductIsItsFlops) {
   EXPECT_EQ(counts.matrix_flops, 3u * 2 * 16 * 8 * 16);
 }
 
-// Warps that wait for a barrier in shared memory ask more or less often, depending on which of them runs first.
+// Warps that wait for a barrier in shared memory poll more or less often, depending on which of them runs first.
 TEST(CountsTest, WaitingLoopsCountOnce) {
   const Buffer<float> memory(1);
   const std::string body = R"(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of floating point formats by exact integers: a value is computed in full and rounded once. Nothing here
-// relies on how the processor rounds.
+// Arithmetic of floating-point formats with exact integers: a value is computed in full and rounded once. It does not
+// rely on the processor's rounding.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ inline constexpr Format kF32{24, -126, 127, std::numeric_limits<float>::max()};
 inline constexpr Format kF16{11, -14, 15, 65504.0};
 inline constexpr Format kBf16{8, -126, 127, 0x1.FEp127};
 inline constexpr Format kTf32{11, -126, 127, 0x1.FFCp127};
-// With .ftz a result is too small if it is so with all of its bits.
+// With .ftz a result counts as too small if its unrounded value is.
 constexpr Format unbounded(Format format) {
   format.min_exponent = -1000;
   return format;
@@ -33,8 +33,8 @@ constexpr Format unbounded(Format format) {
 inline constexpr Format kE5m2{3, -14, 15, 57344.0};
 inline constexpr Format kE4m3{4, -6, 8, 448.0};
 
-// A finite sum of products of doubles. Quotients and roots are cut off far below what any format keeps; a bit at the
-// very end says that something was.
+// A finite sum of products of doubles. Quotients and roots are truncated far below the precision of any format; a bit
+// at the very end records that something was lost.
 class Exact {
  public:
   static Exact of(double value) { return product(value, 1.0); }
@@ -45,7 +45,7 @@ class Exact {
 
   bool is_zero() const;
   bool is_negative() const { return negative_; }
-  // A value that is not zero; overflow gives infinity or the largest value, as the rounding says.
+  // For a value that is not zero. Overflow gives infinity or the largest value, depending on the rounding.
   double round(const Format& format, Rounding rounding) const;
 
  private:
@@ -59,7 +59,7 @@ class Exact {
   std::array<uint64_t, kWords> words_{};
 };
 
-// Operands are values of the format: infinities, NaN and signed zeros included.
+// Operands are values of the format, including infinities, NaN and signed zeros.
 double add(double a, double b, const Format& format, Rounding rounding);
 double multiply(double a, double b, const Format& format, Rounding rounding);
 double fused(double a, double b, double c, const Format& format, Rounding rounding);
@@ -67,16 +67,16 @@ double divide(double a, double b, const Format& format, Rounding rounding);
 double square_root(double a, const Format& format, Rounding rounding);
 // Rounds any double to the format.
 double rounded(double a, const Format& format, Rounding rounding);
-// To an integer that a double holds.
+// Rounds to an integer that a double can hold.
 double rounded_to_integer(double a, Rounding rounding);
-// .ftz: what is below the normal values becomes a zero of the same sign.
+// .ftz: values below the normal range become a zero of the same sign.
 double flushed(double a, const Format& format);
-// .sat: to [0, 1], NaN to 0.
+// .sat: clamps to [0, 1]; NaN becomes 0.
 double saturated(double a);
-// min and max: -0 is less than +0. Of a number and NaN it is the number, with .NaN it is NaN.
+// min and max: -0 is less than +0. Of a number and NaN the result is the number, with .NaN it is NaN.
 double least(double a, double b, bool of_nan);
 inline double most(double a, double b, bool of_nan) { return -least(-a, -b, of_nan); }
-// .relu, but for the sign of zeros, which is open.
+// .relu; the sign of zeros is unspecified.
 inline double relu(double a) { return a < 0 ? 0 : a; }
 
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -106,7 +106,7 @@ inline double value(float a) { return double{a}; }
 inline double value(F16 a) { return decode(a.bits, 5, 10); }
 inline double value(Bf16 a) { return decode(a.bits, 8, 7); }
 
-// A value that the format holds.
+// A value of the format.
 template <class T>
 T as(double a);
 template <>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels are said to give hardware's bits.
+// Which kernels are reported to give hardware's bits.
 #include "paper_gpu/ptx/exactness.h"
 
 #include "paper_gpu/ptx/module.h"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// That the executor finds what is used before it has arrived, or is taken away too early.
+// The executor finds data that is used before it has arrived, or overwritten too early.
 #include "paper_gpu/ptx/tests/fault.h"
 
 namespace gradmill::paper::ptx::test {
 namespace {
 
-// Words 4 by 4: %r12 is the thread's place in the tile, %r14 its partner's in the other warp, %rd20 what comes there.
+// Words in groups of 4: %r12 is the thread's location in the tile, %r14 its partner's in the other warp, %rd20 the
+// source.
 const std::string kTile = R"(
 	.shared .align 128 .b8 tile[1024];
 	mov.u32 %r10, tile;
@@ -58,7 +59,7 @@ TEST(FaultAsync, Copies) {
   });
 }
 
-// Thread 0 asks for the tile.
+// Thread 0 requests the tile.
 const std::string kBulkLoad = kTile + R"(
 	.shared .align 8 .b8 barrier[8];
 	mov.u32 %r30, barrier;
@@ -113,7 +114,7 @@ TEST(FaultAsync, BulkLoads) {
   });
 }
 
-// Every thread writes its part, thread 0 sends all of it. kBehind is what follows it.
+// Every thread writes its part, and thread 0 stores all of it. kBehind is the text after that.
 const std::string kBulkStore = kTile + R"(
 	.reg .b32 %other;
 	mov.u32 %other, 3;
@@ -155,7 +156,7 @@ TEST(FaultAsync, BulkStores) {
   });
 }
 
-// A is 64 rows of 16, B 8 columns of 16, both of zeros, and the sums are %f1 to %f4.
+// A is 64 rows of 16, B is 8 columns of 16, both zero, and the sums are %f1 to %f4.
 const std::string kProduct = R"(
 	.shared .align 128 .b8 tile[2304];
 	mov.u32 %r10, tile;
@@ -226,7 +227,7 @@ TEST(FaultAsync, Products) {
   });
 }
 
-// A block of a cluster must have started before others write to it, and not have ended.
+// A block of a cluster must have started, and must not have ended, when others write to it.
 TEST(FaultAsync, Clusters) {
   const std::string body = R"(
 	.shared .align 4 .b8 tile[256];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// That the executor finds reads and writes of what is not there, not aligned, or not written.
+// The executor finds accesses to missing, unaligned or unwritten memory.
 #include "paper_gpu/ptx/tests/fault.h"
 
 namespace gradmill::paper::ptx::test {
@@ -207,7 +207,7 @@ TEST(FaultMemory, NotWritten) {
   });
 }
 
-// Memory that was given back, and a kernel that gives up.
+// Freed memory, and a kernel that traps.
 TEST(FaultMemory, OtherEnds) {
   const Source reads{"ld.global.u32 %r20, [%rd2]; st.global.u32 [%rd1], %r20;", 2};
   Buffer<uint32_t> out(1);

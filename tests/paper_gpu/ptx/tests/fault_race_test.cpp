@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// That the executor finds races, and barriers that not all reach.
+// The executor finds races, and barriers that not all threads reach.
 #include "paper_gpu/ptx/tests/fault.h"
 
 namespace gradmill::paper::ptx::test {
 namespace {
 
-// %r12: the thread's word of the tile; %r14: that of its partner in the other warp; %r16: in its own warp.
+// %r12: the thread's word of the tile; %r14: that of its partner in the other warp; %r16: that of its partner in its
+// own warp.
 const std::string kTile = R"(
 	.shared .align 16 .b8 tile[256];
 	mov.u32 %r10, tile;
@@ -21,7 +22,7 @@ const std::string kTile = R"(
 )";
 const std::string kWriteR20 = "\tst.global.u32 [%rd11], %r20;\n";
 const std::vector<std::string> kRace = {"race|barrier|order|sync", "shared"};
-// The reader may come first: then it reads memory that nothing has written.
+// The reader may come first and then reads unwritten memory.
 const std::vector<std::string> kTooEarlyGlobal = {"race|nothing has written", "global|bytes at"};
 const std::vector<std::string> kTooEarlyShared = {"race|nothing has written", "shared"};
 const std::vector<std::string> kGlobalRace = {"race|barrier|order|sync", "global"};
@@ -82,7 +83,7 @@ TEST(FaultRace, InAWarp) {
   });
 }
 
-// Lanes of a warp that nothing has brought together: fences and arrivals do not.
+// Lanes of a warp that nothing has synchronised: fences and arrivals do not.
 TEST(FaultRace, LanesThatHaveNotMet) {
   const std::string barrier = R"(
 	.shared .align 8 .b8 barrier[8];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// f32 and f64 arithmetic, rounded as IEEE 754 says.
+// f32 and f64 arithmetic, rounded as in IEEE 754.
 #include "paper_gpu/ptx/tests/instruction_test.h"
 
 namespace gradmill::paper::ptx::test {
@@ -8,7 +8,7 @@ namespace {
 using enum Rounding;
 const std::vector<std::pair<std::string, Rounding>> kRoundings = {{".rn", rn}, {".rz", rz}, {".rm", rm}, {".rp", rp}};
 
-// An f32 operation with what .ftz does to its operands and result, and .sat to its result.
+// An f32 operation, with .ftz applied to its operands and result, and .sat to its result.
 struct Modifiers {
   bool ftz = false, sat = false;
   std::string name() const { return std::string(ftz ? ".ftz" : "") + (sat ? ".sat" : ""); }
@@ -39,7 +39,7 @@ TEST(Float, SumsAndProducts) {
   }
 }
 
-// Without a rounding it is .rn.
+// Without a rounding modifier it is .rn.
 TEST(Float, DefaultRounding) {
   for (const Modifiers m : kAll) {
     const std::string modifiers = m.name() + ".f32";
@@ -127,7 +127,7 @@ TEST(Float, Signs) {
         operation("neg" + m.name() + ".f32", [=](float a) { return m.out(-m.in(a)); }),
     });
   }
-  // The sign of the first with the magnitude of the second, whatever they are.
+  // The sign of the first with the magnitude of the second, for all values.
   expect_instructions({
       operation("abs.f64", [](double a) { return std::abs(a); }),
       operation("neg.f64", [](double a) { return -a; }),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of f16 and bf16, one or two to a register.
+// Arithmetic of f16 and bf16, one or two per register.
 #include "paper_gpu/ptx/tests/instruction_test.h"
 
 namespace gradmill::paper::ptx::test {
@@ -7,7 +7,7 @@ namespace {
 
 using enum Rounding;
 
-// The function of values for one type T, as one of T and one of pairs of T.
+// Applies a function of values to one value of type T and to pairs of T.
 template <class T, class F>
 auto of_one(F f) {
   return [f](T a) { return f(value(a)); };
@@ -138,7 +138,7 @@ TEST(Half, Signs) {
   expect_signs<Bf16>("bf16", "", false);
 }
 
-// The relative error of ex2 and the absolute one of tanh of f16; of bf16 both are relative. Results are rounded too.
+// The error is relative for ex2 and absolute for tanh of f16; for bf16 both are relative. Results are rounded too.
 template <class T>
 Near<T> near_power(double a, double relative) {
   if (std::isnan(a)) return {kNan, 0};

@@ -39,7 +39,7 @@ std::string name_of(Kind kind, size_t number) { return register_of(kind).prefix 
 std::string input_name(Kind kind, size_t i) { return name_of(kind, 21 + i); }
 std::string output_name(Kind kind, size_t i) { return name_of(kind, 31 + i); }
 
-// Both signs of what is edge in one of the formats that values are converted to.
+// Edge values, with both signs, of the formats that values are converted to.
 const std::vector<double>& edge_values() {
   static const std::vector<double> edges = [] {
     std::vector<double> values = {0, 1, 0.5, 1.5, 2.5, 3.5, 3, 1.0 / 3, 10, 0.75, 127.5, 128, 255, 255.5, 256, 32767.5};
@@ -62,7 +62,7 @@ const std::vector<double>& edge_values() {
       values.push_back(std::nextafter(format.largest + half, 0));
       values.push_back(std::nextafterf(static_cast<float>(format.largest + half), 0));
     }
-    for (const int place : {-10, -11, -23, -24, -52, -53}) {  // products that come close to the least normal values
+    for (const int place : {-10, -11, -23, -24, -52, -53}) {  // products close to the smallest normal values
       for (const int exponent : {0, -14, -126}) values.push_back(std::ldexp(1 - std::ldexp(1, place), exponent));
     }
     values.insert(values.end(),
@@ -152,7 +152,7 @@ uint64_t random_operand(Kind kind) {
   return random_near_one(std::ldexp(1 + static_cast<double>(bits >> 12) * 0x1p-52, exponent), kind);
 }
 
-// -a * b, rounded, so that a fused product leaves only the rest.
+// -a * b, rounded, so that a fused multiply-add leaves only the rounding error.
 uint64_t opposite(Kind kind, uint64_t a, uint64_t b) {
   const auto of = [&]<class T>(T) {
     const double x = value(from_slot<T>(a)), y = value(from_slot<T>(b));

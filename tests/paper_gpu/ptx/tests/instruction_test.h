@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One instruction over many operands, compared lane by lane with a function that says what it means.
+// Tests one instruction with many operands, compared lane by lane with a function that defines its result.
 #pragma once
 
 #include <bit>
@@ -17,10 +17,10 @@
 
 namespace gradmill::paper::ptx::test {
 
-// What a register holds: says which register it is, which values are tried, and how results are compared.
+// The contents of a register: its kind, the values to try, and how results are compared.
 enum class Kind : uint8_t { pred, b16, b32, b64, f16, bf16, f16x2, bf16x2, f32, f64 };
 
-// A result that need not be exact: a value of type T that is not further away. NaN and infinities are exact.
+// A result that need not be exact: any value of type T within this distance. NaN and infinities must be exact.
 template <class T>
 struct Near {
   double value, error;
@@ -46,7 +46,7 @@ template <class T> struct KindOf<Two<Near<T>>> : KindOf<Two<T>> {};
 template <class T> struct KindOf<std::optional<T>> : KindOf<T> {};
 // clang-format on
 
-// Operands lie in slots of 64 bits.
+// Operands are in slots of 64 bits.
 template <class T>
 T from_slot(uint64_t slot) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -84,7 +84,7 @@ template <class T>
 bool agrees(const Two<T>& expected, uint64_t slot) {
   return agrees(expected.low, slot & 0xffff) && agrees(expected.high, slot >> 16 & 0xffff);
 }
-// Nothing: the manual leaves the result open.
+// Empty: the manual leaves the result unspecified.
 template <class T>
 bool agrees(const std::optional<T>& expected, uint64_t slot) {
   return !expected.has_value() || agrees(*expected, slot);
@@ -114,7 +114,7 @@ std::string shown(const std::optional<T>& a) {
 struct Instruction {
   std::string text;
   std::vector<Kind> outputs, inputs;
-  // What the results should have been, where they are not that.
+  // Describes the expected results if they are wrong.
   std::function<std::string(const uint64_t* in, const uint64_t* out, uint32_t lane)> wrong;
 };
 
@@ -170,9 +170,9 @@ struct Signature<R (*)(A...)> {
   using Arguments = std::tuple<A...>;
 };
 
-// `text` is an instruction without operands ("add.s32"), which are then the results and the arguments in this order, or
-// the whole text, in which results are $d, $e, $f, $g and arguments $1, $2, ... The types of `reference`, a lambda or a
-// function, say what they are. Several results are a tuple.
+// `text` is an instruction without operands ("add.s32"), to which the results and arguments are appended in this order.
+// Or it is the whole text, in which results are $d, $e, $f, $g and arguments $1, $2, ... The types come from
+// `reference`, a lambda or a function. Several results are a tuple.
 template <class F>
 Instruction operation(const std::string& text, F reference) {
   using Arguments = typename Signature<F>::Arguments;
@@ -190,8 +190,8 @@ struct Lanes {
   }
 };
 
-// For instructions of a whole warp. The reference takes the operands of all lanes and the number of one, and returns
-// what that one should have.
+// For instructions of a whole warp. The reference takes the operands of all lanes and the index of one lane, and
+// returns that lane's result.
 template <class F>
 Instruction warp_operation(const std::string& text, std::vector<Kind> inputs, F reference) {
   using Tuple = typename Results<typename Signature<F>::Result>::Tuple;

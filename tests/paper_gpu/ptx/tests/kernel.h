@@ -21,11 +21,11 @@
 
 namespace gradmill::paper::ptx::test {
 
-// An array in the paper GPU's memory, of this many elements and not a byte more.
+// An array in the paper GPU's memory with exactly this many elements.
 template <class T>
 class Buffer {
  public:
-  // Filled with zeros.
+  // Initialised with zeros.
   explicit Buffer(size_t size, bool is_written = true) : size_(size) {
     data_ = static_cast<T*>(Memory::device().allocate(size * sizeof(T)));
     if (data_ == nullptr) throw std::bad_alloc();
@@ -56,9 +56,9 @@ class Buffer {
   size_t size_;
 };
 
-// One kernel, called test. Its parameters are 64 bit wide; those that are addresses are in %rd1, %rd2, ... as global
-// ones, and in %rd101, ... as they came. %r1 is %tid.x, %r2 %ctaid.x. Other registers are free: %p1 to 63, %rs1 to 63,
-// %r3 to 255, %rd10 to 99, %f1 to 255, %fd1 to 63.
+// One kernel, called test, with 64-bit parameters. Parameters that are addresses are in %rd1, %rd2, ... as global
+// addresses, and in %rd101, ... unchanged. %r1 is %tid.x, %r2 %ctaid.x. Other registers are free: %p1 to 63, %rs1 to
+// 63, %r3 to 255, %rd10 to 99, %f1 to 255, %fd1 to 63.
 struct Source {
   std::string body;
   int params = 1;
@@ -67,38 +67,39 @@ struct Source {
 };
 std::string text_of(const Source& source);
 
-// Empty, what the kernel did wrong, or why it cannot run. Writes the text to $GRADMILL_PTX_DUMP, if that is a folder.
+// Returns the kernel's error, or why it cannot run; empty if all is well. Writes the text to $GRADMILL_PTX_DUMP, if
+// that is a folder.
 std::string run_text(const std::string& text, const Launch& launch, std::span<const std::byte> params,
                      const RunOptions& options = {});
 std::string run_source(const Source& source, const Launch& launch, const std::vector<uint64_t>& params,
                        const RunOptions& options = {});
 
-// `reset` is called before each run, one in every order; `check` after it.
+// Calls `reset` before each run, one in every order, and `check` after it.
 void expect_in_every_order(const Source& source, const Launch& launch, const std::vector<uint64_t>& params,
                            const std::function<void()>& reset, const std::function<void()>& check);
 inline void expect_runs(const Source& source, const Launch& launch, const std::vector<uint64_t>& params) {
   EXPECT_EQ(run_source(source, launch, params), "") << source.body;
 }
-// That the run ends with a finding, and that one of each line's words, which | separates, is in it.
+// Expects that the run ends with a finding that contains one of each line's words, which are separated by |.
 void expect_finding(const Source& source, const Launch& launch, const std::vector<uint64_t>& params,
                     const std::vector<std::string>& words);
 
-// How often something went wrong in this test up to now.
+// The number of failures in this test so far.
 int num_failures();
 
 inline Launch blocks_of(uint32_t threads, uint32_t blocks = 1, uint32_t dynamic_shared = 0, uint32_t cluster = 1) {
   return {{blocks, 1, 1}, {threads, 1, 1}, dynamic_shared, cluster};
 }
 
-// $name in the text becomes the value.
+// Replaces $name in the text by the value.
 std::string with(std::string text, const std::vector<std::pair<std::string, std::string>>& values);
 // "%r5, %r6, %r7" for ("%r", 5, 3).
 std::string registers(const std::string& prefix, int first, int count);
 
-// A loop until the barrier's phase of this parity has ended.
+// A loop until the barrier's phase with this parity has ended.
 std::string wait_for(const std::string& barrier, const std::string& parity);
 
-uint64_t random_bits();  // always the same sequence in a test that calls restart_random first
+uint64_t random_bits();  // the same sequence in every test that calls restart_random first
 void restart_random();
 
 }  // namespace gradmill::paper::ptx::test

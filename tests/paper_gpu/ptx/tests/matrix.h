@@ -15,7 +15,7 @@ struct Element {
   std::string name;
   int bits;
   uint32_t (*encoded)(double);
-  // How much less than those of f32 sums of its products are worth on a GPU.
+  // How much less accurate sums of its products are on a GPU than those of f32.
   double looseness = 1;
 };
 inline const Element kOfF16{"f16", 16, [](double a) { return uint32_t{round_as<F16>(a).bits}; }};
@@ -33,13 +33,13 @@ struct Matrix {
   double operator()(size_t row, size_t column) const { return values[row * columns + column]; }
 };
 
-// Sums of such products are exact in f32: multiples of a quarter, up to 1.5. All formats hold them.
+// Sums of such products are exact in f32: multiples of a quarter, up to 1.5. All formats can represent them.
 inline Matrix small_matrix(size_t rows, size_t columns) {
   Matrix matrix{rows, columns};
   for (double& each : matrix.values) each = (static_cast<double>(random_bits() % 7) - 3) / 2;
   return matrix;
 }
-// Random values of different magnitudes that the format holds exactly.
+// Random values of different magnitudes that the format represents exactly.
 inline Matrix random_matrix(size_t rows, size_t columns, const Format& format) {
   Matrix matrix{rows, columns};
   for (double& each : matrix.values) {
@@ -49,7 +49,7 @@ inline Matrix random_matrix(size_t rows, size_t columns, const Format& format) {
   return matrix;
 }
 
-// One element of a * b + c, and the sum of what is summed there without signs. b has a row for each k.
+// One element of a * b + c, and the sum of the absolute values of its terms. b has one row per k.
 struct Sum {
   double value, magnitude;
 };
@@ -66,7 +66,7 @@ inline Sum dot(const Matrix& a, const Matrix& b, double c, size_t row, size_t co
 struct At {
   size_t row, column;
 };
-// Elements of the operands of mma: element i of a lane's register. Registers of A go down 8 rows, then right.
+// The elements of mma operands: element i of a lane's register. Registers of A continue 8 rows down, then to the right.
 inline At place_in_a(size_t lane, size_t number, size_t i, int bits) {
   const size_t each = 32 / static_cast<size_t>(bits);
   return {lane / 4 + 8 * (number % 2), lane % 4 * each + i + 4 * each * (number / 2)};
@@ -75,7 +75,7 @@ inline At place_in_b(size_t lane, size_t number, size_t i, int bits) {
   const size_t each = 32 / static_cast<size_t>(bits);
   return {lane % 4 * each + i + 4 * each * number, lane / 4};
 }
-// Value i of a lane's; those of wgmma go on to the right, 8 columns at a time.
+// Value i of a lane; those of wgmma continue to the right, 8 columns at a time.
 inline At place_in_c(size_t lane, size_t i) { return {lane / 4 + 8 * (i / 2 % 2), lane % 4 * 2 + i % 2 + 8 * (i / 4)}; }
 
 // The fragments of 32 lanes as words.

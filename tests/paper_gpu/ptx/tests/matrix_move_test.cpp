@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kRows = 64;  // of 16 bytes
 
-// Fills the tile from %rd1 and leaves in %r20 the address that %rd2 says for the lane, in rows.
+// Fills the tile from %rd1, and sets %r20 to the address that %rd2 gives for the lane, in rows.
 const std::string kPrepare = R"(
 	.shared .align 128 .b8 tile[1024];
 	mov.u32 %r10, tile;
@@ -41,7 +41,7 @@ struct Tile {
     for (size_t i = kRows - 1; i > 0; --i) std::swap(all[i], all[random_bits() % (i + 1)]);
     std::copy(all.begin(), all.begin() + 32, rows.begin());
   }
-  // The element of a row that the given lane's address names.
+  // The element of the row at the given lane's address.
   uint16_t at(size_t lane, size_t column) const { return words[rows[lane] * 8 + column]; }
 
   Buffer<uint16_t> words = Buffer<uint16_t>(kRows * 8);
@@ -49,7 +49,7 @@ struct Tile {
   Buffer<uint32_t> registers = Buffer<uint32_t>(128);
 };
 
-// What a lane holds of matrix i: two elements of row lane / 4, or of that column.
+// The lane's part of matrix i: two elements of row lane / 4, or of that column.
 std::pair<size_t, size_t> place(size_t lane, size_t half, bool transposed) {
   const size_t along = lane % 4 * 2 + half, across = lane / 4;
   return transposed ? std::pair(along, across) : std::pair(across, along);
@@ -81,7 +81,7 @@ TEST(MatrixMove, Loads) {
   }
 }
 
-// Stores what the lanes have in %rd3, and writes the whole tile back to %rd1.
+// Stores the lanes' values from %rd3, and copies the whole tile back to %rd1.
 void expect_stores(int count, bool transposed) {
   Tile tile;
   for (uint32_t& each : tile.registers) each = static_cast<uint32_t>(random_bits());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers in memory, and clusters of blocks, which reach each other's.
+// Barriers in shared memory, and clusters of blocks that use each other's barriers.
 #include "paper_gpu/ptx/tests/kernel.h"
 
 namespace gradmill::paper::ptx::test {
@@ -74,7 +74,7 @@ TEST(Mbarrier, Phases) {
       by_parity, 4);
 }
 
-// Whether phases have ended, seen by one thread alone.
+// Whether phases have ended, as seen by a single thread.
 TEST(Mbarrier, States) {
   const std::string body = with(kInit, {{"$count", "3"}}) + R"(
 	@%p1 bra $L_end;
@@ -141,7 +141,7 @@ TEST(Cluster, Registers) {
   }
 }
 
-// Each block writes to the next one of its cluster, and reads what the one before has of its own.
+// Each block writes to the next one of its cluster, and reads its own data, written by the previous one.
 TEST(Cluster, SharedMemoryOfOthers) {
   const Source source{R"(
 	.shared .align 8 .b8 given[512];
@@ -200,7 +200,7 @@ TEST(Cluster, SharedMemoryOfOthers) {
       });
 }
 
-// Block 1 sends to block 0, and arrives there.
+// Block 1 sends data to block 0, and arrives there.
 TEST(Cluster, RemoteArrival) {
   const std::string body = R"(
 	.shared .align 16 .b8 tile[128];

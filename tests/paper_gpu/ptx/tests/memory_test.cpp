@@ -5,7 +5,7 @@
 namespace gradmill::paper::ptx::test {
 namespace {
 
-// A type, with a vector's length, as loads and stores name it, and how many bytes it has.
+// A type with a vector length, as in the names of loads and stores, and its size in bytes.
 struct Access {
   std::string type;
   int count = 1;
@@ -34,7 +34,7 @@ std::vector<Access> all_accesses() {
   return all;
 }
 
-// How a kernel makes a lane's address in a space (%rd50 or %r50), for 16 bytes to a lane.
+// How a kernel computes a lane's address in a space (%rd50 or %r50), with 16 bytes per lane.
 struct Space {
   std::string name, declarations, address, from;
 };
@@ -48,7 +48,7 @@ const Space kGenericShared{"", ".shared .align 16 .b8 tile[512];",
                            "mov.u64 %rd49, tile; cvta.shared.u64 %rd48, %rd49; add.s64 %rd50, %rd48, %rd12;", "%rd50"};
 const Space kGenericLocal{"", kLocal.declarations,
                           "mov.u64 %SPL, __local_depot0; cvta.local.u64 %SP, %SPL; add.u64 %rd50, %SP, 16;", "%rd50"};
-// There and back by cvta.to.
+// Converted to a generic address and back by cvta.to.
 const Space kBackToShared{".shared", ".shared .align 16 .b8 tile[512];",
                           "mov.u64 %rd49, tile; cvta.shared.u64 %rd48, %rd49; add.s64 %rd47, %rd48, %rd12; "
                           "cvta.to.shared.u64 %rd50, %rd47;",
@@ -121,8 +121,8 @@ TEST(Memory, Qualifiers) {
   }
 }
 
-// What comes after the space: on the way into the memory between, on the way out of it, and on the first load, of what
-// the kernel does not write.
+// The text after the space: for the store to the intermediate memory, for the load from it, and for the first load, of
+// memory that the kernel does not write.
 Source copy_with_operators(const Access& access, const std::string& store, const std::string& load,
                            const std::string& first_load) {
   Source source = copy_through(kGlobal, access, "", "");
@@ -148,7 +148,7 @@ TEST(Memory, CacheOperators) {
   }
 }
 
-// Operands lie at %rd11, results at %rd13.
+// Operands are at %rd11, results at %rd13.
 TEST(Memory, Extensions) {
   expect_instructions({
       operation("ld.global.s8 $d, [%rd11];", [](uint32_t a) { return int16_t{int8_t(a)}; }),
@@ -285,7 +285,7 @@ TEST(Memory, Variables) {
   }
 }
 
-// What is asked for at launch begins after what the kernel declares.
+// Dynamic shared memory begins after what the kernel declares.
 TEST(Memory, DynamicShared) {
   const Source source{R"(
 	.shared .align 4 .b8 fixed[64];

@@ -124,7 +124,7 @@ TEST(Mma, Fp8) {
   expect_products({32, kOfE5m2, kOfE5m2}, kE5m2, kE5m2);
 }
 
-// Infinities and NaN go where they must.
+// Infinities and NaN end up in the right elements.
 TEST(Mma, NotFinite) {
   const Product product{16, kOfBf16, kOfBf16};
   Matrix a{kM, 16}, b{16, kN};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of a matrix, copied by tensor maps: where each chunk of 16 bytes goes in shared memory, zeros for what lies
-// outside of the matrix, copies to several blocks of a cluster, and the way back.
+// Tiles of a matrix copied with tensor maps: the location of each chunk of 16 bytes in shared memory, zeros outside the
+// matrix, copies to several blocks of a cluster, and stores.
 #include <cudaTypedefs.h>
 #include <cuda_runtime.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kColumns = 72, kRows = 20, kPitch = 80, kChunk = 8;  // elements of 16 bits
 
-// A matrix in global memory, which ends with its last element. Rows lie apart.
+// A matrix in global memory that ends with its last element. There are gaps between its rows.
 class Matrix {
  public:
   Matrix() : data_((kRows - 1) * kPitch + kColumns, true) {}
@@ -38,8 +38,8 @@ struct Box {
   int columns, rows;
 
   size_t bytes() const { return sizeof(uint16_t) * static_cast<size_t>(columns * rows); }
-  // Where an element of the tile lies, in elements. A row of the pattern has 128 bytes; in it chunks are exchanged by
-  // the row's number, of 8, 4 or 2.
+  // The position of a tile's element, in elements. A row of the pattern has 128 bytes; its chunks are permuted by the
+  // row's number modulo 8, 4 or 2.
   size_t place(int column, int row) const {
     const int chunk = column / kChunk;
     int other = chunk;
@@ -53,7 +53,7 @@ struct Box {
 constexpr Box kBoxes[] = {{CU_TENSOR_MAP_SWIZZLE_128B, 64, 16}, {CU_TENSOR_MAP_SWIZZLE_64B, 32, 16},
                           {CU_TENSOR_MAP_SWIZZLE_32B, 16, 16},  {CU_TENSOR_MAP_SWIZZLE_NONE, 24, 12},
                           {CU_TENSOR_MAP_SWIZZLE_NONE, 8, 3},   {CU_TENSOR_MAP_SWIZZLE_128B, 64, 9}};
-// Column and row. The matrix ends within tiles, before and after them.
+// Column and row. The matrix ends inside tiles, before and after them.
 constexpr int kCorners[][2] = {{0, 0},   {8, 3},   {64, 0},  {3, 1},    {61, 17},  {0, 15},  {-8, -2},
                                {-5, 0},  {-61, 4}, {72, 0},  {0, 20},   {-64, 0},  {0, -16}, {-3, -15},
                                {71, 19}, {68, -1}, {100, 0}, {9, 1000}, {-200, 2}, {1, 9}};
@@ -75,7 +75,7 @@ CUtensorMap encoded(const Matrix& matrix, const Box& box) {
   return map;
 }
 
-// %rd101: the map, %rd1 the output, %rd102 column and row. Each block has a tile of up to 2048 bytes at %r10, and a
+// %rd101: the map, %rd1: the output, %rd102: column and row. Each block has a tile of up to 2048 bytes at %r10 and a
 // barrier at %r30; %p1 is false for its first thread.
 const std::string kStart = R"(
 	.shared .align 1024 .b8 tile[2048];
@@ -94,7 +94,7 @@ const std::string kMakeBarrier = R"(
 	mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r30], $bytes;
 $L_made:
 )";
-// From the tile in shared memory to that of the block in global memory, 4 bytes at a time.
+// Copies the tile from shared memory to the block's tile in global memory, 4 bytes at a time.
 const std::string kWriteTile = R"(
 	mov.u32 %r40, %r1;
 $L_write:
@@ -112,7 +112,7 @@ $L_write:
 $L_written:
 )";
 
-// As the compiler passes maps: by value, at an address of a parameter.
+// Passes maps like the compiler: by value, at an address of a parameter.
 std::string with_map_as_parameter(const Source& source) {
   return with(text_of(source), {{".param .u64 test_param_0", ".param .align 64 .b8 test_param_0[128]"},
                                 {"ld.param.u64 \t%rd101, [test_param_0];\n\tcvta.to.global.u64 \t%rd1, %rd101;",
@@ -167,7 +167,7 @@ TEST(TileCopy, Loads) {
   }
 }
 
-// The second block of a cluster asks for a tile that goes to both, each of which waits at a barrier of its own.
+// The second block of a cluster requests a tile that goes to both; each waits at its own barrier.
 TEST(TileCopy, LoadsOfAllBlocksOfACluster) {
   Matrix matrix;
   matrix.fill_with_noise();
@@ -194,7 +194,7 @@ TEST(TileCopy, LoadsOfAllBlocksOfACluster) {
   }
 }
 
-// What does not lie in the matrix is not written, neither between its rows nor after it.
+// Nothing outside the matrix is written, neither between its rows nor after it.
 TEST(TileCopy, Stores) {
   constexpr uint16_t kBefore = 0xeeee;
   for (const std::string hint : {"", ".L2::cache_hint"}) {

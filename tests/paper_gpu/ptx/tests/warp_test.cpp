@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lanes of a warp tell each other.
+// Exchanges between the lanes of a warp.
 #include <algorithm>
 
 #include "paper_gpu/ptx/tests/instruction_test.h"
@@ -9,7 +9,7 @@ namespace {
 
 const std::vector<Kind> kWord = {Kind::b32};
 
-// The lane that a shuffle reads from, and whether it lies in the segment; c holds the segments' mask and the bound.
+// The lane that a shuffle reads from, and whether it is in the segment; c contains the segments' mask and the bound.
 std::tuple<uint32_t, bool> source_of(const std::string& mode, uint32_t lane, uint32_t b, uint32_t c) {
   const uint32_t distance = b & 31, bound = c & 31, mask = c >> 8 & 31;
   const uint32_t most = (lane & mask) | (bound & ~mask), least = lane & mask;
@@ -32,7 +32,7 @@ auto shuffled(const std::string& mode, uint32_t bound) {
 TEST(Warp, Shuffles) {
   for (const std::string mode : {"up", "down", "bfly", "idx"}) {
     for (const uint32_t width : {1u, 2u, 8u, 16u, 32u}) {
-      // As __shfl_sync and the like make it of a width.
+      // As __shfl_sync and similar functions compute it from a width.
       const uint32_t bound = (32 - width) << 8 | (mode == "up" ? 0 : 31);
       expect_instruction(warp_operation("shfl.sync." + mode + ".b32 $d|$e, $1, $2, " + std::to_string(bound) + ", -1;",
                                         {Kind::b32, Kind::b32}, shuffled(mode, bound)));
@@ -104,7 +104,7 @@ TEST(Warp, Votes) {
   });
 }
 
-// Which lanes have the same value, of those that the lower bits of the operand leave few.
+// Finds the lanes with the same value. The operand's low bits leave few different values.
 template <class T>
 auto matches_of(T mask) {
   return [mask](Lanes lanes, uint32_t lane) {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of a warpgroup's matrices (wgmma), whose operands lie in shared memory.
+// Products of a warpgroup's matrices (wgmma), whose operands are in shared memory.
 #include "paper_gpu/ptx/tests/matrix.h"
 
 namespace gradmill::paper::ptx::test {
 namespace {
 
-constexpr size_t kM = 64, kThreads = 128, kAt = 16384, kShared = 49152;  // A lies at 0, B at kAt
+constexpr size_t kM = 64, kThreads = 128, kAt = 16384, kShared = 49152;  // A is at 0, B at kAt
 
-// How an operand lies in shared memory. Rows are those of A and the columns of B. By k: what follows in memory is the
-// next k. Core matrices are 8 rows (or 8 k) of 16 bytes, or of as many as the swizzle has.
+// The layout of an operand in shared memory. Rows are those of A and the columns of B. By k: the next k follows in
+// memory. Core matrices are 8 rows (or 8 k) of 16 bytes, or of as many as the swizzle has.
 struct Layout {
-  uint64_t swizzle = 128;  // bytes; 0 is none
+  uint64_t swizzle = 128;  // in bytes; 0: none
   bool by_k = true;
-  uint64_t leading = 16, stride = 1024;  // bytes, as the descriptor has them
-  uint64_t step = 0;                     // 32 bytes along k, which the start is ahead
+  uint64_t leading = 16, stride = 1024;  // in bytes, as in the descriptor
+  uint64_t step = 0;                     // steps of 32 bytes along k by which the start is advanced
 
   uint64_t offset(uint64_t row, uint64_t k, uint64_t bytes) const {
     uint64_t at = 0;
@@ -57,7 +57,7 @@ struct Product {
   }
 };
 
-// Shared memory from %rd1; %r10 is its address. Accumulators %f1, %f2, ... from %rd2, A from %rd3.
+// Loads shared memory from %rd1; %r10 is its address. Loads accumulators %f1, %f2, ... from %rd2, and A from %rd3.
 std::string prologue(const Product& product) {
   std::string body = R"(
 	mov.u32 %r10, dynamic;
@@ -132,7 +132,7 @@ Operands small_operands(const Product& product) {
   return {small_matrix(kM, product.k), small_matrix(product.k, product.n), small_matrix(kM, product.n)};
 }
 
-// The accumulators, four warps of them, as they lie in memory.
+// The accumulators of four warps, as stored in memory.
 template <class F>
 void for_each_value(size_t n, F f) {
   for (size_t thread = 0; thread < kThreads; ++thread) {
@@ -216,7 +216,7 @@ const std::vector<Layout> kByRow = {{0, false, 128, 256},     {0, false, 4096, 1
                                     {32, false, 256, 8192},   {64, false, 1024, 512},  {64, false, 512, 8192},
                                     {128, false, 2048, 1024}, {128, false, 1024, 8192}};
 
-// Each layout on one side against the usual one on the other.
+// Each layout on one side, with the usual one on the other.
 TEST(Wgmma, Layouts) {
   for (const auto& layouts : {kByK, kByRow}) {
     for (const Layout& layout : layouts) {
@@ -249,7 +249,7 @@ TEST(Wgmma, Signs) {
   }
 }
 
-// Several in a batch, and several batches, all into the same accumulators.
+// Several products per batch and several batches, all with the same accumulators.
 TEST(Wgmma, Batches) {
   const std::string commit = "wgmma.commit_group.sync.aligned;\n", fence = "wgmma.fence.sync.aligned;\n";
   const Product product{64, 16, kOfF16, kOfF16};
@@ -263,7 +263,7 @@ TEST(Wgmma, Batches) {
   expect_product(product, operands, 0, kOnce + kOnce, 2);
 }
 
-// The first one begins anew and the others add to it, whenever they are done.
+// The first product overwrites and the others add to it, whenever they are performed.
 TEST(Wgmma, AreDoneInTheirOrder) {
   Product product{64, 16, kOfF16, kOfF16};
   product.adds = false;
