@@ -12,6 +12,8 @@ namespace gradmill {
 
 CharData::CharData(const RunConfig& config, const RunDataOptions& options)
     : RunData({}, {}), loading_(loader_options(config)), eval_seqs_(batch_shape(config).eval_seqs) {
+  loading_.rank = options.rank;
+  loading_.num_ranks = options.num_ranks;
   const Corpus corpus = load_corpus(corpus_options(config));
   name_ = corpus.name;
   origin_ = corpus.origin;

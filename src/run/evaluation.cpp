@@ -6,13 +6,20 @@
 namespace gradmill {
 
 Evaluation evaluate(Session& session, const VisitBatches& batches, const std::function<bool()>& stop_requested) {
+  Communicator& ranks = *session.options().communicator;
   Evaluation result;
-  batches([&](const MicroBatch& batch) {
-    result.loss_sum += session.eval_micro(batch);
-    result.tokens += batch.num_targets;
+  // The ranks take turns with the batches.
+  batches([&, index = int64_t{0}](const MicroBatch& batch) mutable {
+    if (index++ % ranks.size() == ranks.rank()) {
+      result.loss_sum += session.eval_micro(batch);
+      result.tokens += batch.num_targets;
+    }
     result.stopped = stop_requested();
     return !result.stopped;
   });
+  result.loss_sum = ranks.sum(result.loss_sum);
+  result.tokens = static_cast<int64_t>(ranks.sum(double(result.tokens)));
+  result.stopped = ranks.any(result.stopped);
   if (result.tokens == 0 && !result.stopped) {
     throw data_error("the validation data has no token to predict",
                      "use documents of two or more tokens, and instructions whose answers fit into the context");

@@ -74,7 +74,7 @@ LabelledData::LabelledData(const RunConfig& config, const RunDataOptions& option
   read(config, options);
   const Split sides = split(config);
   class_weights_ = class_weights(config.data.class_weights, set_, sides.train);
-  make_batches(config, sides);
+  make_batches(config, sides, options);
   origin_ = fmt::format("'{}'{} and '{}'", set_.columns.first,
                         set_.pairs ? fmt::format(", '{}'", set_.columns.second) : "", set_.columns.label);
   hash_ = validation_read_ ? hash_of({&set_, &*validation_read_}) : hash_of({&set_});
@@ -134,7 +134,7 @@ Split LabelledData::split(const RunConfig& config) const {
                              : stratified_split(classes, fractions, seed);
 }
 
-void LabelledData::make_batches(const RunConfig& config, const Split& sides) {
+void LabelledData::make_batches(const RunConfig& config, const Split& sides, const RunDataOptions& ranks) {
   const std::vector<int64_t> lengths = lengths_of(*encoded_, sides.train);
   total_tokens_ = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   longest_ = *std::max_element(lengths.begin(), lengths.end());
@@ -148,9 +148,14 @@ void LabelledData::make_batches(const RunConfig& config, const Split& sides) {
   const int64_t wanted = config.training.micro_tokens > 0 ? config.training.micro_tokens : token_capacity(usual);
   options.micro_tokens = std::clamp(wanted, longest_, options.micro_seqs * longest_);
   options.seed = static_cast<uint64_t>(config.training.seed);
+  options.rank = ranks.rank;
+  options.num_ranks = ranks.num_ranks;
   training_ = std::make_unique<LabelledBatches>(*encoded_, sides.train, options, class_weights_, std::move(augmenter));
 
+  // Every rank answers all of them: scores need all answers.
   options.training = false;
+  options.rank = 0;
+  options.num_ranks = 1;
   options.order = ExampleOrder::sequential;
   options.batch_size = eval_batch_size(config, options.micro_seqs);
   options.micro_tokens = std::clamp(options.batch_size * options.micro_tokens / options.micro_seqs, longest_,

@@ -30,7 +30,7 @@ class LabelledData final : public RunData {
  private:
   void read(const RunConfig& config, const RunDataOptions& options);
   Split split(const RunConfig& config) const;
-  void make_batches(const RunConfig& config, const Split& sides);
+  void make_batches(const RunConfig& config, const Split& sides, const RunDataOptions& ranks);
 
   int num_threads_;
   int64_t context_;

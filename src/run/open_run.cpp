@@ -37,7 +37,10 @@ void open_from_files(RunParts& parts, const RunConfig& config, RunDataOptions op
 
 }  // namespace
 
-RunParts open_run(const RunConfig& config, const RunDataOptions& options) {
+RunParts open_run(const RunConfig& config, const RunDataOptions& asked, Communicator& communicator) {
+  RunDataOptions options = asked;
+  options.rank = communicator.rank();
+  options.num_ranks = communicator.size();
   RunParts parts;
   if (!config.model.path.empty()) {
     open_from_files(parts, config, options);
@@ -46,6 +49,7 @@ RunParts open_run(const RunConfig& config, const RunDataOptions& options) {
     parts.model = open_run_model(config, parts.data->task(), parts.data->tokenizer().tokenizer->vocab_size());
   }
   SessionOptions session = session_options(config, parts.data->shape(batch_shape(config)));
+  session.communicator = &communicator;
   session.note = [notes = parts.notes](const std::string& line) { notes->add(line); };
   parts.session = std::make_unique<Session>(*parts.model.network, session);
   load_first_weights(parts.model, *parts.model.network, *parts.session, session.note);

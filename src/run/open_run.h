@@ -20,6 +20,8 @@ struct RunParts {
 };
 
 // Throws what the parts throw. A model that does not fit the settings is refused before its data is tokenised.
-RunParts open_run(const RunConfig& config, const RunDataOptions& options = {});
+// The run is one of the communicator's ranks, which must outlive it.
+RunParts open_run(const RunConfig& config, const RunDataOptions& options = {},
+                  Communicator& communicator = single_rank());
 
 }  // namespace gradmill

@@ -104,6 +104,7 @@ struct RunDataOptions {
   const LabelMap* labels_of_model = nullptr;  // the classes of the model to start from, used if they fit
   CrewNote note = [](const std::string&) {};
   std::function<bool()> stop_requested = [] { return false; };  // ends a long tokenisation
+  int64_t rank = 0, num_ranks = 1;                              // which part of each step this process loads
 };
 
 }  // namespace gradmill

@@ -24,6 +24,8 @@ ShardData::ShardData(const RunConfig& config, const RunDataOptions& options)
     : TextData(config.data.path, options.tokenizer ? *options.tokenizer : open_run_tokenizer(tokenizer_name(config))),
       task_(task_without_data(config)),
       loading_(packed_loader_options(config)) {
+  loading_.rank = options.rank;
+  loading_.num_ranks = options.num_ranks;
   const TokenSource source(config, tokenizer_);
   OpenShards training = source.shards(config.data.path, options);
   shards_ = std::move(training.shards);

@@ -47,6 +47,8 @@ StreamData::StreamData(const RunConfig& config, const RunDataOptions& options)
   encoding_ = source.encoding();
   streaming_.pack = pack_options(config);
   streaming_.loader = packed_loader_options(config);
+  streaming_.loader.rank = options.rank;
+  streaming_.loader.num_ranks = options.num_ranks;
   streaming_.read = source.read_options();
   origin_ = "streamed";
   Sha256 hash;

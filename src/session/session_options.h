@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "core/communicator.h"
 #include "core/device_spec.h"
 #include "core/dtype.h"
 #include "core/kernel_options.h"
@@ -34,6 +35,7 @@ struct SessionOptions : BatchShape {
   bool poison = false;           // fill every allocation with NaN first: for tests
   KernelOptions kernels;
   LossScaling loss_scaling;
+  Communicator* communicator = &single_rank();  // the other ranks of the training; it must outlive the session
   bool capture = false;      // replay steps as graphs if the device supports it
   bool autotune = false;     // time the libraries' algorithms in the first step
   std::string tuning_cache;  // file that stores the timings
