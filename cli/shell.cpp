@@ -83,7 +83,9 @@ complete -F _gradmill gradmill
 std::string zsh_completion(const CLI::App& root) {
   return "#compdef gradmill\n# zsh completion for gradmill: eval \"$(gradmill completion zsh)\"\n"
          "autoload -U +X bashcompinit && bashcompinit\n" +
-         bash_completion(root);
+         bash_completion(root) +
+         // Where zsh loads this as the function _gradmill, it asks for words at once.
+         "if [ \"${funcstack[1]}\" = _gradmill ]; then _bash_complete -F _gradmill; fi\n";
 }
 
 std::string manual_page(const CLI::App& root) {
