@@ -62,7 +62,7 @@ def main():
     commands = compile_commands(build)
     headers = sorted([*(root / "src").rglob("*.h"), *(root / "cli").rglob("*.h")])
     alone = [header for header in headers if not is_proved(header, commands)]
-    arguments = commands[root / "cli/main.cpp"]
+    arguments = commands[root / "src/core/arena.cpp"]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         errors = list(pool.map(lambda header: syntax_errors(header, arguments), alone))
     skipped = [header for header, error in zip(alone, errors) if NEEDS_CUDA.search(error)]

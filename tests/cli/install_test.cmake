@@ -18,6 +18,7 @@ expect_text(man/man1/gradmill.1 ".TH GRADMILL 1")
 expect_text(man/man1/gradmill.1 ".SS doctor")
 expect_text(bash-completion/completions/gradmill "complete -F _gradmill gradmill")
 expect_text(zsh/site-functions/_gradmill "#compdef gradmill")
+expect_text(fish/vendor_completions.d/gradmill.fish "__fish_seen_subcommand_from plan' -l fits -d")
 
 # Completes a command and a setting as bash would.
 execute_process(COMMAND bash -c [[
