@@ -10,9 +10,10 @@ namespace gradmill::cli {
 
 Run add_completion(CLI::App& app) {
   const auto shell = std::make_shared<std::string>();
-  app.add_option("shell", *shell, "bash or zsh")->required()->check(CLI::IsMember({"bash", "zsh"}));
+  app.add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
   return [shell, root = app.get_parent()] {
-    std::fputs((*shell == "bash" ? bash_completion(*root) : zsh_completion(*root)).c_str(), stdout);
+    const auto script = *shell == "bash" ? bash_completion : *shell == "zsh" ? zsh_completion : fish_completion;
+    std::fputs(script(*root).c_str(), stdout);
     return 0;
   };
 }

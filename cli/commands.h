@@ -50,7 +50,7 @@ inline constexpr Command kCommands[] = {
     {"plan", "plan the memory and work of a run, for this machine or for a GPU it does not have", add_plan},
     {"bench", "measure training steps, single ops, and the gain of each optimisation", add_bench},
     {"doctor", "show what this machine offers: CPU, GPUs, CUDA libraries, disk", add_doctor},
-    {"completion", "print a completion script for bash or zsh", add_completion},
+    {"completion", "print a completion script for bash, zsh or fish", add_completion},
     {"man", "print the manual page", add_man},
     {"version", "print the version", add_version},
 };

@@ -48,6 +48,15 @@ std::string roff(std::string_view text) {
   return escaped;
 }
 
+std::string fish_quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (char c : text) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "'";
+}
+
 std::string option_entries(const CLI::App& app) {
   std::string text;
   for (const CLI::Option* option : app.get_options()) {
@@ -83,7 +92,30 @@ complete -F _gradmill gradmill
 std::string zsh_completion(const CLI::App& root) {
   return "#compdef gradmill\n# zsh completion for gradmill: eval \"$(gradmill completion zsh)\"\n"
          "autoload -U +X bashcompinit && bashcompinit\n" +
-         bash_completion(root);
+         bash_completion(root) +
+         // Where zsh loads this as the function _gradmill, it asks for words at once.
+         "if [ \"${funcstack[1]}\" = _gradmill ]; then _bash_complete -F _gradmill; fi\n";
+}
+
+std::string fish_completion(const CLI::App& root) {
+  std::string text = "# fish completion for gradmill: gradmill completion fish | source\n";
+  const std::string all_settings = settings();
+  for (const CLI::App* command : commands(root)) {
+    const std::string& name = command->get_name();
+    text += fmt::format("complete -c gradmill -n __fish_use_subcommand -f -a {} -d {}\n", name,
+                        fish_quoted(command->get_description()));
+    const std::string within = fmt::format("complete -c gradmill -n '__fish_seen_subcommand_from {}'", name);
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& flag : option->get_lnames()) {
+        text += fmt::format("{} -l {} -d {}\n", within, flag, fish_quoted(option->get_description()));
+      }
+    }
+    for (const CLI::App* sub : commands(*command)) {
+      text += fmt::format("{} -a {} -d {}\n", within, sub->get_name(), fish_quoted(sub->get_description()));
+    }
+    text += fmt::format("{} -a '{}'\n", within, all_settings);
+  }
+  return text;
 }
 
 std::string manual_page(const CLI::App& root) {

@@ -10,6 +10,7 @@ namespace gradmill::cli {
 
 std::string bash_completion(const CLI::App& root);
 std::string zsh_completion(const CLI::App& root);
+std::string fish_completion(const CLI::App& root);
 // Written in roff, for `gradmill man | man -l -`.
 std::string manual_page(const CLI::App& root);
 

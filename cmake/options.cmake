@@ -11,6 +11,7 @@ option(GRADMILL_TESTS "Build the tests" ON)
 option(GRADMILL_FUZZ "Build the fuzz targets (clang only)" OFF)
 option(GRADMILL_CUDA "Build the CUDA half of every op" OFF)
 option(GRADMILL_ASSERTS "Check the contracts that are written as assert" ON)
+option(GRADMILL_UNITY "Compile small files together, for a short first build" ON)
 option(GRADMILL_WERROR "Warnings are errors, for those who work on Gradmill" OFF)
 set(GRADMILL_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
 

@@ -23,12 +23,12 @@ using nlohmann::json;
 using std::filesystem::path;
 
 constexpr int kFormat = 1;
-constexpr size_t kBlockBytes = size_t{1} << 20;
+constexpr size_t kReadBlockBytes = size_t{1} << 20;
 constexpr uint64_t kMaxManifestBytes = uint64_t{256} << 20;
-constexpr std::string_view kFix = "use an older checkpoint";
+constexpr std::string_view kUseOlder = "use an older checkpoint";
 
 Error refusal(const path& file, std::string_view what) {
-  return data_error(fmt::format("{}: {}", file.string(), what), kFix);
+  return data_error(fmt::format("{}: {}", file.string(), what), kUseOlder);
 }
 
 // A regular file directly in the folder. Links are refused because they could point anywhere.
@@ -81,7 +81,7 @@ std::string read_text(const path& path) {
 }
 
 FileRecord record_of(InputFile& file) {
-  std::vector<std::byte> block(kBlockBytes);
+  std::vector<std::byte> block(kReadBlockBytes);
   FileRecord record;
   for (;;) {
     const size_t count = file.read(block);

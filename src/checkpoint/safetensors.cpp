@@ -21,7 +21,6 @@ static_assert(std::endian::native == std::endian::little, "the file's numbers ar
 
 using nlohmann::json;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
-constexpr size_t kMaxTensors = 100'000;
 constexpr std::string_view kMetadataKey = "__metadata__";
 constexpr std::string_view kFix = "download or export the file again";
 

@@ -14,6 +14,9 @@
 
 namespace gradmill {
 
+// The most tensors that a file may have.
+inline constexpr size_t kMaxTensors = 100'000;
+
 // The format's name for a dtype.
 std::string_view safetensors_name(DType dtype);
 

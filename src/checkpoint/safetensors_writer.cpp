@@ -15,8 +15,7 @@
 namespace gradmill {
 namespace {
 
-constexpr size_t kMaxTensors = 100'000;
-constexpr size_t kBlockBytes = size_t{1} << 20;
+constexpr size_t kWriteBlockBytes = size_t{1} << 20;
 
 using Order = std::vector<const StreamedTensor*>;
 
@@ -78,7 +77,7 @@ void gather_columns(const TensorView& matrix, int64_t begin, int64_t end, std::b
 void append_transposed(OutputFile& file, const TensorView& matrix) {
   if (matrix.numel() == 0) return;
   const size_t column_bytes = static_cast<size_t>(matrix.shape[0]) * size_of(matrix.dtype);
-  const auto block = static_cast<int64_t>(std::max<size_t>(1, kBlockBytes / column_bytes));
+  const auto block = static_cast<int64_t>(std::max<size_t>(1, kWriteBlockBytes / column_bytes));
   const int64_t cols = matrix.shape[1];
   const Storage buffer(static_cast<size_t>(std::min(block, cols)) * column_bytes);
   for (int64_t begin = 0; begin < cols; begin += block) {
@@ -92,7 +91,7 @@ void append_transposed(OutputFile& file, const TensorView& matrix) {
 }
 
 void append_zeros(OutputFile& file, size_t bytes) {
-  const std::vector<std::byte> zeros(std::min(bytes, kBlockBytes));
+  const std::vector<std::byte> zeros(std::min(bytes, kWriteBlockBytes));
   for (size_t done = 0; done < bytes; done += zeros.size()) {
     file.append(std::span(zeros).first(std::min(zeros.size(), bytes - done)));
   }

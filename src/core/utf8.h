@@ -8,6 +8,8 @@
 
 namespace gradmill {
 
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 struct CodePoint {
   char32_t value;
   size_t num_bytes;

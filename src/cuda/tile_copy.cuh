@@ -134,11 +134,6 @@ template <int kLeft>
 __device__ inline void wait_for_store_groups() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
 }
-// Waits until all of this thread's stores have been read from shared memory.
-__device__ inline void wait_for_stores() {
-  commit_stores();
-  wait_for_store_groups<0>();
-}
 
 // Sets the number of registers per thread of this warpgroup, so that the block's warpgroups can share them unevenly.
 template <int kRegisters>

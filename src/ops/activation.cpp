@@ -20,6 +20,7 @@ void activation_backward(ExecContext& ctx, const ActivationGradArgs& args) {
   assert(args.x.shape.rank() == 2 && args.dy.rows() == args.x.rows() && args.dx.shape == args.x.shape);
   assert(args.x.cols() == (is_gated(args.kind) ? 2 : 1) * args.dy.cols());
   assert(args.dy.dtype == args.x.dtype && args.dx.dtype == args.x.dtype);
+  assert(!args.dbias.defined() || (args.dbias.numel() == args.dx.cols() && args.dbias.dtype == DType::fp32));
   assert(!args.y.rows.defined() && !args.y.cols.defined());
   // A GPU computes everything in one pass, except the sums of bias gradients of gated kinds, which no known model has.
   const bool gpu = ctx.device.kind == DeviceKind::cuda, sums = gpu && args.dbias.defined() && !is_gated(args.kind);

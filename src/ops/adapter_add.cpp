@@ -35,6 +35,7 @@ void add_in_two(ExecContext& ctx, const AdapterAddArgs& args) {
 }  // namespace
 
 void adapter_add(ExecContext& ctx, const AdapterAddArgs& args) {
+  assert(args.y.shape.rank() == 2 && args.h.shape.rank() == 2 && args.b.shape.rank() == 2);
   assert(args.h.rows() == args.y.rows() && args.b.rows() == args.y.cols() && args.b.cols() == args.h.cols());
   assert(args.h.dtype == args.y.dtype && args.b.dtype == args.y.dtype && args.b.contiguous());
   assert(!args.gain.defined() || (args.gain.numel() == args.y.cols() && args.gain.dtype == DType::fp32));

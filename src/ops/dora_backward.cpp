@@ -11,7 +11,7 @@ void dora_backward(ExecContext& ctx, const DoraGradArgs& args) {
   assert(args.y.shape.rank() == 2 && args.dy.shape == args.y.shape && args.dz.shape == args.y.shape);
   assert(args.dy.dtype == args.y.dtype && args.dz.dtype == args.y.dtype);
   assert(args.gain.numel() == cols && args.magnitude.numel() == cols && args.dmagnitude.numel() == cols);
-  assert(args.gain.dtype == DType::fp32 && args.magnitude.dtype == DType::fp32);
+  assert(args.gain.dtype == DType::fp32 && args.magnitude.dtype == DType::fp32 && args.dmagnitude.dtype == DType::fp32);
   assert(!args.bias.defined() || (args.bias.numel() == cols && args.bias.dtype == args.y.dtype));
   const ArenaScope scope(ctx.scratch);
   const RowChunks chunks = bias_grad_chunks(ctx.device, args.dy);

@@ -11,7 +11,8 @@ void add_partial_sums(ExecContext& ctx, std::span<const PartialSum> sums) {
   OpCost cost;
   for (const PartialSum& sum : sums) {
     if (!sum.out.defined()) continue;
-    assert(sum.out.numel() == sum.partials.cols());
+    assert(sum.partials.shape.rank() == 2 && sum.out.numel() == sum.partials.cols());
+    assert(sum.partials.dtype == DType::fp32 && sum.out.dtype == DType::fp32);
     cost.flops += double(sum.partials.numel());
     cost.bytes += double(sum.partials.bytes());
   }

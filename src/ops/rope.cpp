@@ -28,8 +28,10 @@ void validate(const RopeArgs& args, const TensorView& rotated) {
   assert(args.positions.dtype == DType::int32 && args.positions.numel() == rotated.rows());
   assert(args.cos_sin.dtype == DType::fp32 && args.cos_sin.cols() == args.head_dim && args.cos_sin.contiguous());
   assert(args.q_weight.defined() == args.k_weight.defined());
-  assert(!args.q_weight.defined() || args.q_weight.numel() == args.head_dim);
-  assert(!args.k_weight.defined() || args.k_weight.numel() == args.head_dim);
+  for (const TensorView* weight : {&args.q_weight, &args.k_weight}) {
+    assert(!weight->defined() || (weight->numel() == args.head_dim && weight->dtype == rotated.dtype));
+    (void)weight;
+  }
   (void)args, (void)rotated;
 }
 

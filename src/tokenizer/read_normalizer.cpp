@@ -42,7 +42,7 @@ void read_bert(const JsonReader& reader, const json& part, NormalizerList& list)
   add_bert_normalizer(options, list);
 }
 
-std::unique_ptr<const Normalizer> read_one(const JsonReader& reader, const json& part, const std::string& type) {
+std::unique_ptr<const Normalizer> read_normalizer(const JsonReader& reader, const json& part, const std::string& type) {
   if (type == "NFC") return make_form_normalizer(UnicodeForm::nfc);
   if (type == "NFD") return make_form_normalizer(UnicodeForm::nfd);
   if (type == "NFKC") return make_form_normalizer(UnicodeForm::nfkc);
@@ -83,7 +83,7 @@ NormalizerList read_normalizers(const JsonReader& reader, const json& normalizer
     if (type == "BertNormalizer")
       read_bert(reader, *part, list);
     else
-      list.push_back(read_one(reader, *part, type));
+      list.push_back(read_normalizer(reader, *part, type));
   }
   return list;
 }

@@ -17,7 +17,7 @@ SplitBehavior read_behavior(const JsonReader& reader, const json& part) {
   throw reader.unknown(fmt::format("the split behavior {} is not known", quote_for_message(name)));
 }
 
-std::unique_ptr<const PreTokenizer> read_metaspace(const JsonReader& reader, const json& part) {
+std::unique_ptr<const PreTokenizer> read_metaspace_pre_tokenizer(const JsonReader& reader, const json& part) {
   const std::string name = reader.text(part, "prepend_scheme");
   PrependScheme scheme = PrependScheme::always;
   if (name == "first") scheme = PrependScheme::first;
@@ -41,7 +41,8 @@ std::unique_ptr<const PreTokenizer> read_split(const JsonReader& reader, const j
   return make_split(read_pattern(reader, part), behavior, invert);
 }
 
-std::unique_ptr<const PreTokenizer> read_one(const JsonReader& reader, const json& part, const std::string& type) {
+std::unique_ptr<const PreTokenizer> read_pre_tokenizer(const JsonReader& reader, const json& part,
+                                                       const std::string& type) {
   using Kind = CharSet::Kind;
   if (type == "BertPreTokenizer") return make_bert_pre_tokenizer();
   if (type == "Whitespace") return make_split(TextPattern::words(), SplitBehavior::removed, true);
@@ -56,7 +57,7 @@ std::unique_ptr<const PreTokenizer> read_one(const JsonReader& reader, const jso
   if (type == "CharDelimiterSplit") {
     return make_split(TextPattern::literal(reader.character(part, "delimiter")), SplitBehavior::removed, false);
   }
-  if (type == "Metaspace") return read_metaspace(reader, part);
+  if (type == "Metaspace") return read_metaspace_pre_tokenizer(reader, part);
   if (type == "Digits") {
     return make_scanner(reader.flag(part, "individual_digits") ? SplitKind::digits : SplitKind::digit_runs);
   }
@@ -72,7 +73,7 @@ PreTokenizerList read_pre_tokenizers(const JsonReader& reader, const json& pre_t
   for (const json* part : parts) {
     const std::string type = reader.type_of(*part, "pre_tokenizer");
     if (type != "ByteLevel") {
-      list.push_back(read_one(reader, *part, type));
+      list.push_back(read_pre_tokenizer(reader, *part, type));
       continue;
     }
     if (reader.flag(*part, "add_prefix_space", true)) list.push_back(make_prefix_space());

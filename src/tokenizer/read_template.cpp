@@ -11,7 +11,7 @@ using nlohmann::json;
 using Piece = SequenceTemplate::Piece;
 using Pieces = std::vector<Piece>;
 
-constexpr size_t kMaxPieces = 1024;
+constexpr size_t kMaxTemplatePieces = 1024;
 constexpr uint64_t kMaxType = 1 << 20;
 
 class TemplateReader {
@@ -67,7 +67,7 @@ class TemplateReader {
       } else {
         read_special(part, reader_.object(item, "SpecialToken"), pieces);
       }
-      if (pieces.size() > kMaxPieces) throw reader_.bad("the template has too many pieces");
+      if (pieces.size() > kMaxTemplatePieces) throw reader_.bad("the template has too many pieces");
     }
     const bool pair = std::string_view(name) == "pair";
     if (num_first != 1 || num_second != (pair ? 1 : 0)) {
@@ -90,7 +90,7 @@ class TemplateReader {
           fmt::format("the template's token {} is not among its special_tokens", quote_for_message(name)));
     }
     const json& ids = reader_.array(*found, "ids");
-    if (pieces.size() + ids.size() > kMaxPieces) throw reader_.bad("the template has too many pieces");
+    if (pieces.size() + ids.size() > kMaxTemplatePieces) throw reader_.bad("the template has too many pieces");
     for (const json& id : ids) pieces.push_back(token_piece(read_id(id), type_id(piece)));
   }
 

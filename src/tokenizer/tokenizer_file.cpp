@@ -57,10 +57,6 @@ std::unique_ptr<PipelineTokenizer> parse_tokenizer_json(std::string_view text, s
   return std::make_unique<PipelineTokenizer>(std::move(parts));
 }
 
-std::unique_ptr<PipelineTokenizer> read_tokenizer_json(const std::filesystem::path& path) {
-  return parse_tokenizer_json(read_tokenizer_bytes(path), path.string());
-}
-
 std::string read_tokenizer_bytes(const std::filesystem::path& path) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);

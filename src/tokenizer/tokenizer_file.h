@@ -11,11 +11,9 @@
 
 namespace gradmill {
 
-// Throws a data_error that names the file and the problem, for malformed files and also for unknown components, because
-// guessing would give different ids. Ignores the file's truncation and padding settings.
-std::unique_ptr<PipelineTokenizer> read_tokenizer_json(const std::filesystem::path& path);
-
-// The same for the text of a file; `where` names it in messages.
+// Reads the text of a file; `where` names it in messages. Throws a data_error that names the problem, for malformed files
+// and also for unknown components, because guessing would give different ids. Ignores the file's truncation and padding
+// settings.
 std::unique_ptr<PipelineTokenizer> parse_tokenizer_json(std::string_view text, std::string_view where);
 
 // Reads a whole tokenizer file. Throws a data_error if it cannot be read or is implausibly large.

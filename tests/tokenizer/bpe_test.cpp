@@ -111,7 +111,7 @@ TEST(Bpe, UnknownBytes) {
 TEST(BpeTokenizer, AnyBytesComeBack) {
   std::mt19937 random(5);
   for (const std::string name : {"gpt2", "cl100k"}) {
-    const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path(name));
+    const auto tokenizer = test::golden_tokenizer(name);
     for (int trial = 0; trial < 2000; ++trial) {
       std::string text(random() % 60, ' ');
       for (char& byte : text) byte = static_cast<char>(random() % 3 == 0 ? random() : " abc'\xe2\x82\n"[random() % 8]);
@@ -130,7 +130,7 @@ TEST(BpeTokenizer, AnyBytesComeBack) {
 
 TEST(BpeTokenizer, OffsetsPointIntoTheOriginal) {
   // 'e' with its accent becomes one character of two bytes, which are one or two tokens; all of them cover three bytes.
-  const auto qwen = read_tokenizer_json(test::tokenizer_golden_path("qwen2"));
+  const auto qwen = test::golden_tokenizer("qwen2");
   const std::string text = "~e\u0301~";
   const Encoding encoding = qwen->encode(text, {.offsets = true});
   EXPECT_EQ(encoding.offsets.front(), (TokenSpan{0, 1}));
@@ -138,7 +138,7 @@ TEST(BpeTokenizer, OffsetsPointIntoTheOriginal) {
   EXPECT_EQ(encoding.offsets.back(), (TokenSpan{4, 5}));
   EXPECT_EQ(qwen->decode(encoding.ids), "~\u00e9~");
   // The space that is added in front has no position; the mask token takes the spaces before it.
-  const auto digits = read_tokenizer_json(test::tokenizer_golden_path("digits"));
+  const auto digits = test::golden_tokenizer("digits");
   const Encoding masked = digits->encode("~  [MASK]", {.offsets = true});
   EXPECT_EQ(masked.offsets.back(), (TokenSpan{1, 9}));
   EXPECT_EQ(masked.offsets.front().begin, 0u);
@@ -146,7 +146,7 @@ TEST(BpeTokenizer, OffsetsPointIntoTheOriginal) {
 }
 
 TEST(BpeTokenizer, SpecialTokensCanBeText) {
-  const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path("gpt2"));
+  const auto tokenizer = test::golden_tokenizer("gpt2");
   EXPECT_EQ(tokenizer->encode("<|endoftext|>").ids, std::vector<TokenId>{0});
   const Encoding plain = tokenizer->encode("<|endoftext|>", {.parse_special = false});
   EXPECT_GT(plain.ids.size(), 1u);
@@ -156,7 +156,7 @@ TEST(BpeTokenizer, SpecialTokensCanBeText) {
 }
 
 TEST(BpeTokenizer, ThreadsShareOne) {
-  const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path("cl100k"));
+  const auto tokenizer = test::golden_tokenizer("cl100k");
   const std::vector<std::string> texts = test::tokenizer_golden("texts")["texts"];
   std::vector<std::vector<TokenId>> expected;
   for (const std::string& text : texts) expected.push_back(tokenizer->encode(text).ids);
@@ -172,7 +172,7 @@ TEST(BpeTokenizer, ThreadsShareOne) {
 }
 
 TEST(BpeTokenizer, ManyMarksOnOneLetterStayLinear) {
-  const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path("qwen2"));
+  const auto tokenizer = test::golden_tokenizer("qwen2");
   std::string text = "e";
   for (int i = 0; i < 200'000; ++i) text += "\u0301\u0323";
   EXPECT_FALSE(tokenizer->encode(text).ids.empty());

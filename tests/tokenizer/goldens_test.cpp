@@ -18,7 +18,7 @@ class TokenizerGoldens : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(TokenizerGoldens, EncodesAsHuggingFace) {
-  const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path(GetParam()));
+  const auto tokenizer = test::golden_tokenizer(GetParam());
   const nlohmann::json& ids = golden["goldens"]["ids"];
   for (size_t i = 0; i < ids.size(); ++i) {
     EXPECT_EQ(tokenizer->encode(texts[i]).ids, ids[i].get<std::vector<TokenId>>()) << "text " << i;
@@ -37,7 +37,7 @@ TEST_P(TokenizerGoldens, EncodesAsHuggingFace) {
 }
 
 TEST_P(TokenizerGoldens, DecodesAsHuggingFace) {
-  const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path(GetParam()));
+  const auto tokenizer = test::golden_tokenizer(GetParam());
   for (const nlohmann::json& sample : golden["goldens"]["decodes"]) {
     const auto ids = sample[0].get<std::vector<TokenId>>();
     EXPECT_EQ(tokenizer->decode(ids, {.replace_invalid = true}), sample[1].get<std::string>());
@@ -46,7 +46,7 @@ TEST_P(TokenizerGoldens, DecodesAsHuggingFace) {
 }
 
 TEST_P(TokenizerGoldens, NamesTokensAsTheFile) {
-  const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path(GetParam()));
+  const auto tokenizer = test::golden_tokenizer(GetParam());
   const nlohmann::json& vocab = golden["model"]["vocab"];
   for (const auto& [key, value] : vocab.items()) {
     const std::string token = vocab.is_array() ? value[0].get<std::string>() : key;
@@ -60,7 +60,7 @@ TEST_P(TokenizerGoldens, NamesTokensAsTheFile) {
 }
 
 TEST_P(TokenizerGoldens, BuildsPairsAsHuggingFace) {
-  const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path(GetParam()));
+  const auto tokenizer = test::golden_tokenizer(GetParam());
   for (const nlohmann::json& pair : golden["goldens"]["pairs"]) {
     const auto first = tokenizer->encode(texts[pair[0]]).ids, second = tokenizer->encode(texts[pair[1]]).ids;
     const Sequence built = tokenizer->sequence_template().build(first, second, {.max_length = pair[2]});

@@ -89,7 +89,7 @@ TEST(PreTokenizer, MetaspaceSchemes) {
 
 TEST(Pipeline, OffsetsGoThroughAllRewriting) {
   // Accents and a control character are removed, an ideograph gets spaces, and letters become lower case.
-  const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path("bert"));
+  const auto tokenizer = test::golden_tokenizer("bert");
   const std::string text = "\u00c9\u0301A \u0001\u4e2d!";
   const Encoding encoding = tokenizer->encode(text, {.offsets = true});
   for (const TokenSpan& span : encoding.offsets) EXPECT_LE(span.begin, span.end);
@@ -111,7 +111,7 @@ TEST(Pipeline, WhatIsPutInHasAPlace) {
 
 TEST(Pipeline, InvalidBytesAreReplacementCharacters) {
   for (const std::string name : {"bert", "deberta", "llama2", "gemma", "suffixes"}) {
-    const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path(name));
+    const auto tokenizer = test::golden_tokenizer(name);
     EXPECT_EQ(tokenizer->encode("a\xff b\xe2\x82 c").ids, tokenizer->encode("a\ufffd b\ufffd c").ids) << name;
   }
 }
@@ -148,7 +148,7 @@ TEST(Pipeline, RunsOfOneCharacterTakeNoTime) {
 }
 
 TEST(EncodeBatch, ThreadsChangeNothing) {
-  const auto tokenizer = read_tokenizer_json(test::tokenizer_golden_path("deberta"));
+  const auto tokenizer = test::golden_tokenizer("deberta");
   const std::vector<std::string> texts = test::tokenizer_golden("texts")["texts"];
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   const auto one = encode_batch(*tokenizer, views, 1), four = encode_batch(*tokenizer, views, 4);

@@ -115,8 +115,8 @@ TEST(TokenizerFile, RefusesTextThatIsNoJson) {
   EXPECT_NE(refusal(R"({"a":"\ud800"})").find("not valid JSON"), std::string::npos);
   EXPECT_NE(refusal(std::string(1'000'000, '[')).find("nested deeper"), std::string::npos);
   EXPECT_NE(refusal(R"({"model":{"vocab":{"a":0,"a":1}}})").find("'a' appears twice"), std::string::npos);
-  EXPECT_THROW(read_tokenizer_json("/nonexistent/tokenizer.json"), Error);
-  EXPECT_THROW(read_tokenizer_json("/"), Error);
+  EXPECT_THROW(read_tokenizer_bytes("/nonexistent/tokenizer.json"), Error);
+  EXPECT_THROW(read_tokenizer_bytes("/"), Error);
 }
 
 TEST(TokenizerFile, EveryCutOfAFileIsRefused) {

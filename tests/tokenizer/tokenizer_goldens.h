@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/goldens.h"
+#include "tokenizer/tokenizer_file.h"
 
 namespace gradmill::test {
 
@@ -22,6 +23,11 @@ inline std::filesystem::path tokenizer_golden_path(const std::string& name) {
 inline nlohmann::json tokenizer_golden(const std::string& name) {
   std::ifstream file(tokenizer_golden_path(name), std::ios::binary);
   return nlohmann::json::parse(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+inline std::unique_ptr<PipelineTokenizer> golden_tokenizer(const std::string& name) {
+  const std::filesystem::path path = tokenizer_golden_path(name);
+  return parse_tokenizer_json(read_tokenizer_bytes(path), path.string());
 }
 
 // Hashes ids like the script does.

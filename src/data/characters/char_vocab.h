@@ -18,7 +18,6 @@ class CharVocab {
   static CharVocab from_text(std::string_view utf8);
 
   int64_t size() const { return static_cast<int64_t>(code_points_.size()); }
-  bool knows(char32_t code_point) const { return find(code_point) >= 0; }
   // All characters in the order of their numbers. from_text(characters()) gives this vocabulary again.
   std::string characters() const;
 

@@ -5,23 +5,6 @@
 
 namespace gradmill {
 
-ExampleShape parse_example_shape(std::string_view name) {
-  struct Known {
-    std::string_view name;
-    ExampleShape shape;
-  };
-  constexpr Known kKnown[] = {
-      {"auto", ExampleShape::automatic},    {"text", ExampleShape::text},
-      {"alpaca", ExampleShape::alpaca},     {"prompt_completion", ExampleShape::prompt_completion},
-      {"sharegpt", ExampleShape::sharegpt}, {"messages", ExampleShape::messages},
-      {"segments", ExampleShape::segments}, {"tokenized", ExampleShape::tokenized}};
-  for (const Known& known : kKnown) {
-    if (known.name == name) return known.shape;
-  }
-  throw usage_error(fmt::format("unknown kind of instruction data '{}'", name),
-                    "use auto, text, alpaca, prompt_completion, sharegpt, messages, segments or tokenized");
-}
-
 void InstructionCounts::merge(const InstructionCounts& later) {
   num_examples += later.num_examples;
   num_truncated += later.num_truncated;

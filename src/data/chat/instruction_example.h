@@ -28,9 +28,6 @@ enum class ExampleShape : uint8_t {
   tokenized,          // input_ids; labels, attention_mask, completion_mask, assistant_masks
 };
 
-// Throws a usage_error for a name that is none of those above.
-ExampleShape parse_example_shape(std::string_view name);
-
 struct InstructionOptions {
   ExampleShape shape = ExampleShape::automatic;
   bool completion_only = true;  // prompts are not learned

@@ -21,18 +21,6 @@ LabelMap::LabelMap(std::vector<std::string> names) : names_(std::move(names)) {
   }
 }
 
-LabelMap LabelMap::from_ids(std::span<const std::pair<std::string, int64_t>> label2id) {
-  std::vector<std::string> names(label2id.size());
-  for (const auto& [name, id] : label2id) {
-    if (id < 0 || id >= std::ssize(names) || !names[static_cast<size_t>(id)].empty()) {
-      throw usage_error(fmt::format("label {} has the id {}", shown_name(name), id),
-                        fmt::format("number the labels from 0 to {}, each once", std::ssize(names) - 1));
-    }
-    names[static_cast<size_t>(id)] = name;
-  }
-  return LabelMap(std::move(names));
-}
-
 std::optional<int32_t> LabelMap::find(std::string_view name) const {
   const auto at = ids_.find(name);
   return at == ids_.end() ? std::nullopt : std::optional(at->second);

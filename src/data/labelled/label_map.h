@@ -23,8 +23,6 @@ class LabelMap {
   LabelMap() = default;
   // The id of a name is its position. Throws a usage_error for an empty name, a duplicate name, or too many names.
   explicit LabelMap(std::vector<std::string> names);
-  // Reads `label2id` of a model's config.json. Also throws a usage_error unless the ids are 0 to n - 1.
-  static LabelMap from_ids(std::span<const std::pair<std::string, int64_t>> label2id);
 
   int64_t size() const { return static_cast<int64_t>(names_.size()); }
   const std::string& name(int32_t id) const { return names_[static_cast<size_t>(id)]; }

@@ -14,7 +14,7 @@
 namespace gradmill {
 namespace {
 
-constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
 
 void check_range(std::string_view what, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return;
@@ -23,18 +23,18 @@ void check_range(std::string_view what, int64_t value, int64_t least, int64_t mo
 
 // Fills in the defaults and checks the options.
 LabelledBatchOptions checked(LabelledBatchOptions options, int64_t longest) {
-  check_range("batch size", options.batch_size, 1, kMost);
+  check_range("batch size", options.batch_size, 1, kMaxInt32);
   check_range("number of ranks", options.num_ranks, 1, options.batch_size);
   check_range("rank", options.rank, 0, options.num_ranks - 1);
   if (options.max_length == 0) options.max_length = longest;
-  check_range("length of a sequence", options.max_length, longest, kMost);
+  check_range("length of a sequence", options.max_length, longest, kMaxInt32);
   const int64_t of_rank = (options.batch_size + options.num_ranks - 1) / options.num_ranks;
-  check_range("number of sequences in a micro-batch", options.micro_seqs, 0, kMost);
+  check_range("number of sequences in a micro-batch", options.micro_seqs, 0, kMaxInt32);
   options.micro_seqs = options.micro_seqs == 0 ? of_rank : std::min(options.micro_seqs, of_rank);
   // Rows are numbered in 32 bits, in a micro-batch and in the effective batch.
-  check_range("batch size", options.batch_size, 1, kMost / options.max_length);
+  check_range("batch size", options.batch_size, 1, kMaxInt32 / options.max_length);
   if (options.micro_tokens == 0) options.micro_tokens = options.micro_seqs * options.max_length;
-  check_range("number of tokens in a micro-batch", options.micro_tokens, options.max_length, kMost - 1024);
+  check_range("number of tokens in a micro-batch", options.micro_tokens, options.max_length, kMaxInt32 - 1024);
   options.micro_tokens = std::min(options.micro_tokens, options.micro_seqs * options.max_length);
   return options;
 }
@@ -53,7 +53,7 @@ LabelledBatches::LabelledBatches(const EncodedSet& set, std::vector<int32_t> exa
   for (const int32_t example : examples_) {
     assert(example >= 0 && example < set.size());
     longest = std::max(longest, set.length(example));
-    lengths_.push_back(static_cast<int32_t>(std::min(set.length(example), kMost)));
+    lengths_.push_back(static_cast<int32_t>(std::min(set.length(example), kMaxInt32)));
   }
   if (augmenter_ && !options.training) {
     throw usage_error("augmentation of examples that are not for training", "leave it out of evaluations");

@@ -3,12 +3,9 @@
 
 #include <cassert>
 
+#include "core/utf8.h"
+
 namespace gradmill {
-namespace {
-
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
-}  // namespace
 
 LineReader::LineReader(std::unique_ptr<ByteSource> source, int64_t max_bytes)
     : source_(std::move(source)), max_bytes_(static_cast<size_t>(max_bytes)) {

@@ -9,13 +9,13 @@
 #include <string_view>
 #include <utility>
 
+#include "core/utf8.h"
 #include "data/records/line_reader.h"
 
 namespace gradmill {
 namespace {
 
 constexpr size_t kPart = size_t{1} << 16;
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 std::string field_name(const ReadOptions& options) {
   return options.fields.empty() ? std::string("text") : options.fields.front().name;

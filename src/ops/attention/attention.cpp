@@ -116,6 +116,8 @@ void attention_backward(ExecContext& ctx, const AttentionGradArgs& args) {
   validate(forward);
   assert(args.dout.shape == forward.q.shape && args.dq.shape == forward.q.shape);
   assert(args.dk.shape == forward.k.shape && args.dv.shape == forward.k.shape);
+  assert(args.dout.dtype == forward.q.dtype && args.dq.dtype == forward.q.dtype);
+  assert(args.dk.dtype == forward.q.dtype && args.dv.dtype == forward.q.dtype);
   const ArenaScope scope(ctx.scratch);
   const TensorView workspace = backward_workspace(ctx, args);
   // Five GEMMs: the logits again, and the gradients of weights, values, queries and keys.

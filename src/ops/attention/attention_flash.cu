@@ -216,8 +216,6 @@ void clear_padding(const ExecContext& ctx, std::initializer_list<Padding> tensor
 
 }  // namespace flash
 
-bool flash_supports(const AttentionArgs& args) { return args.head_dim <= 256 && args.scale > 0; }
-
 template <class T>
 void flash_forward(ExecContext& ctx, const AttentionArgs& args) {
   if (args.q.rows() == 0) return;

@@ -18,6 +18,4 @@ void flash_backward(ExecContext& ctx, const AttentionGradArgs& args, const Tenso
 // Whether dq, dk and dv may overwrite q, k and v.
 bool flash_backward_can_overwrite(ExecContext& ctx, const AttentionGradArgs& args);
 
-bool flash_supports(const AttentionArgs& args);
-
 }  // namespace gradmill

@@ -85,6 +85,8 @@ void disentangled_attention_backward(ExecContext& ctx, const DisentangledAttenti
   validate(forward);
   assert(args.dout.shape == content.q.shape && args.dq.shape == content.q.shape);
   assert(args.dk.shape == content.q.shape && args.dv.shape == content.q.shape);
+  assert(args.dout.dtype == content.q.dtype && args.dq.dtype == content.q.dtype);
+  assert(args.dk.dtype == content.q.dtype && args.dv.dtype == content.q.dtype);
   assert(args.dpos_k.shape == forward.pos_k.shape && args.dpos_q.shape == forward.pos_q.shape);
   const ArenaScope scope(ctx.scratch);
   const TensorView workspace =

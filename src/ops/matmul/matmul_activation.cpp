@@ -84,7 +84,8 @@ bool matmul_activation_backward_can_overwrite(ExecContext& ctx, const MatmulActi
 
 void matmul_activation(ExecContext& ctx, const MatmulActivationArgs& args) {
   assert(args.x.rows() == args.y.rows() && args.x.cols() == (is_gated(args.kind) ? 2 : 1) * args.y.cols());
-  assert(args.x.dtype == args.y.dtype && args.a.dtype == args.x.dtype);
+  assert(args.a.rows() == args.x.rows() && args.b.rows() == args.x.cols() && args.a.cols() == args.b.cols());
+  assert(args.x.dtype == args.y.dtype && args.a.dtype == args.x.dtype && args.b.dtype == args.x.dtype);
   const MatmulArgs product{.a = args.a, .b = args.b, .c = args.x, .transpose_b = true, .bias = args.bias};
   const Kernel kernel = choose_kernel(ctx, args);
   if (kernel == Kernel::separate) {
@@ -122,7 +123,9 @@ void backward_separate(ExecContext& ctx, const MatmulActivationGradArgs& args) {
 }  // namespace
 
 void matmul_activation_backward(ExecContext& ctx, const MatmulActivationGradArgs& args) {
-  assert(args.x.shape == args.dx.shape && args.x.dtype == args.dx.dtype && args.a.dtype == args.x.dtype);
+  assert(args.x.shape == args.dx.shape && args.x.dtype == args.dx.dtype);
+  assert(args.a.rows() == args.x.rows() && args.a.cols() == args.b.rows());
+  assert(args.a.dtype == args.x.dtype && args.b.dtype == args.x.dtype);
   assert(args.x.cols() == (is_gated(args.kind) ? 2 : 1) * args.b.cols());
   const Kernel kernel = choose_kernel(ctx, args);
   if (kernel == Kernel::separate) return backward_separate(ctx, args);

@@ -15,12 +15,30 @@ bool in_one_pass(const ExecContext& ctx) { return ctx.device.kind == DeviceKind:
 
 void validate(const NormArgs& args) {
   assert(args.x.shape.rank() == 2 && args.y.plain.shape == args.x.shape && args.y.plain.dtype == args.x.dtype);
-  assert(args.weight.numel() == args.x.cols() && args.rstd.numel() == args.x.rows());
-  assert(args.delta.defined() == args.sum.defined());
-  assert(!args.dropout || args.delta.defined());
+  assert(args.weight.numel() == args.x.cols() && args.weight.dtype == args.x.dtype);
+  assert(!args.bias.defined() || (args.bias.numel() == args.x.cols() && args.bias.dtype == args.x.dtype));
+  assert(args.rstd.numel() == args.x.rows() && args.rstd.dtype == DType::fp32);
   assert(args.mean.defined() == (args.kind == NormKind::layer));
+  assert(!args.mean.defined() || (args.mean.numel() == args.x.rows() && args.mean.dtype == DType::fp32));
   assert(!args.y.rows.defined() && !args.y.cols.defined());
   (void)args;
+}
+
+void validate(const NormGradArgs& args) {
+  for (const TensorView* like : {&args.dy, &args.dresidual, &args.dx, &args.dropped}) {
+    assert(!like->defined() || (like->shape == args.sum.shape && like->dtype == args.sum.dtype));
+    (void)like;
+  }
+  assert(args.sum.shape.rank() == 2 && args.dy.defined() && args.dx.defined());
+  assert(args.weight.numel() == args.sum.cols() && args.weight.dtype == args.sum.dtype);
+  assert(args.rstd.numel() == args.sum.rows() && args.rstd.dtype == DType::fp32);
+  assert(args.mean.defined() == (args.kind == NormKind::layer));
+  assert(!args.mean.defined() || (args.mean.numel() == args.sum.rows() && args.mean.dtype == DType::fp32));
+  for (const TensorView* grad : {&args.dweight, &args.dbias, &args.dbranch_bias}) {
+    assert(!grad->defined() || (grad->numel() == args.sum.cols() && grad->dtype == DType::fp32));
+    (void)grad;
+  }
+  assert(!args.y.rows.defined() && !args.y.cols.defined());
 }
 
 // Whether the GEMM that computes delta can be fused with the norm. A dry run uses two ops, which need at least as much
@@ -48,6 +66,10 @@ void norm_forward_of_product(ExecContext& ctx, const NormArgs& args) {
 
 void norm_forward(ExecContext& ctx, const NormArgs& args) {
   validate(args);
+  assert(args.delta.defined() == args.sum.defined());
+  assert(!args.delta.defined() || (args.delta.shape == args.x.shape && args.sum.shape == args.x.shape));
+  assert(!args.delta.defined() || (args.delta.dtype == args.x.dtype && args.sum.dtype == args.x.dtype));
+  assert(!args.dropout || args.delta.defined());
   if (args.product.c.defined()) {
     assert(args.product.c.data == args.delta.data);
     if (joins_product(ctx, args)) return norm_forward_of_product(ctx, args);
@@ -64,15 +86,14 @@ void norm_forward(ExecContext& ctx, const NormArgs& args) {
 }
 
 void norm_rebuild(ExecContext& ctx, const NormArgs& args) {
+  validate(args);
   const OpCost cost{.flops = 4 * double(args.x.numel()), .bytes = 2 * double(args.x.bytes())};
   run_op(ctx, "norm_rebuild", args.x.dtype, FloatTypes{}, cost,
          [&]<Device D, class T>() { norm_rebuild<D, T>(ctx, args); });
 }
 
 void norm_backward(ExecContext& ctx, const NormGradArgs& args) {
-  assert(args.dy.shape == args.sum.shape && args.dx.shape == args.sum.shape);
-  assert(args.mean.defined() == (args.kind == NormKind::layer));
-  assert(!args.y.rows.defined() && !args.y.cols.defined());
+  validate(args);
   const bool in_one = in_one_pass(ctx);
   if (args.y.plain.defined() && !in_one) {
     norm_rebuild(ctx, {.kind = args.kind,

@@ -35,10 +35,7 @@ TEST(CharVocab, NumbersCodePointsInOrder) {
   EXPECT_EQ(vocab.characters(), "\n aerzéβ😀");
   EXPECT_EQ(vocab.size(), 9);
   EXPECT_EQ(vocab.encode("a😀\n"), (std::vector<int32_t>{2, 8, 0}));
-  EXPECT_TRUE(vocab.knows(U'β'));
-  EXPECT_FALSE(vocab.knows(U'b'));
-  EXPECT_FALSE(vocab.knows(U'γ'));
-  EXPECT_FALSE(vocab.knows(0x10ffff));
+  for (const char* unknown : {"b", "γ", "\xf4\x8f\xbf\xbf"}) EXPECT_THROW(vocab.encode(unknown), Error) << unknown;
 }
 
 TEST(CharVocab, DecodeInvertsEncode) {

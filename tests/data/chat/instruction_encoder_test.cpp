@@ -230,11 +230,10 @@ TEST_F(Instructions, LongExamplesLoseTheirEndAndMaskedOnesAreLeftOut) {
   EXPECT_EQ(all.num_masked, 6);
 }
 
-TEST_F(Instructions, ShapesCanBeNamed) {
+TEST_F(Instructions, ShapesCanBeChosen) {
   const OrderedJson both = {{"text", "Hello"}, {"input_ids", {5, 6, 7}}};
   EXPECT_EQ(encode(both)->ids.size(), 3u);
-  EXPECT_EQ(shown(encode(both, "", {.shape = parse_example_shape("text")})), "[<s>Hello</s>]");
-  EXPECT_THROW(parse_example_shape("txt"), Error);
+  EXPECT_EQ(shown(encode(both, "", {.shape = ExampleShape::text})), "[<s>Hello</s>]");
   EXPECT_THROW(InstructionEncoder(tokenizer(), format(""), {.max_length = -1}), Error);
 }
 

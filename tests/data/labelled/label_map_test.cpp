@@ -8,7 +8,6 @@
 namespace gradmill::test {
 namespace {
 
-using Pairs = std::vector<std::pair<std::string, int64_t>>;
 using Weights = std::vector<std::pair<std::string, double>>;
 
 TEST(LabelMap, NamesAndIds) {
@@ -18,15 +17,11 @@ TEST(LabelMap, NamesAndIds) {
   EXPECT_EQ(map.find("maybe"), std::nullopt);
   EXPECT_EQ(map.id2label_json(), R"({"0":"no","1":"yes \"x\"\n"})");
   EXPECT_EQ(map.label2id_json(), R"({"no":0,"yes \"x\"\n":1})");
-  EXPECT_EQ(LabelMap::from_ids(Pairs{{"b", 1}, {"a", 2}, {"c", 0}}), LabelMap({"c", "b", "a"}));
 }
 
 TEST(LabelMap, WrongOnesAreRefused) {
   expect_error([] { LabelMap({"a", "a"}); }, ExitCode::usage, {"'a' occurs twice"});
   expect_error([] { LabelMap({"a", ""}); }, ExitCode::usage, {"without a name"});
-  for (const Pairs& pairs : {Pairs{{"a", 0}, {"b", 2}}, Pairs{{"a", -1}}, Pairs{{"a", 0}, {"b", 0}}}) {
-    expect_error([&] { LabelMap::from_ids(pairs); }, ExitCode::usage, {"has the id"});
-  }
   expect_error([] { LabelMap(std::vector<std::string>(kMaxClasses + 1, "a")); }, ExitCode::usage, {"65537 labels"});
 }
 
