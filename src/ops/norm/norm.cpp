@@ -4,7 +4,6 @@
 
 #include "ops/bias_grad.h"
 #include "ops/dropout.h"
-#include "ops/matmul/matmul_norm_hopper.h"
 #include "ops/row_chunks.h"
 
 namespace gradmill {

@@ -71,4 +71,11 @@ void norm_rebuild(ExecContext& ctx, const NormArgs& args);
 template <Device D, class T>
 void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView& partials);
 
+// CUDA only: the norm fused with the GEMM that computes delta, on Hopper. For models 384 or 256 wide, a block has whole
+// rows of the product, which then need not go through memory. Deterministic.
+// Whether args.product can be fused.
+bool hopper_supports(const ExecContext& ctx, const NormArgs& args);
+template <class T>
+void hopper_matmul_norm(ExecContext& ctx, const NormArgs& args);
+
 }  // namespace gradmill

@@ -9,8 +9,7 @@
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "cuda/tensor_map.h"
-#include "ops/matmul/matmul_norm_hopper.cuh"
-#include "ops/matmul/matmul_norm_hopper.h"
+#include "ops/norm/matmul_norm_hopper.cuh"
 #include "ops/norm/norm_rows.cuh"
 
 namespace gradmill {
