@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adapter: low-rank additions to slices of one linear layer (LoRA), with magnitudes of its rows (DoRA).
 //   LoRA  y = x Wᵀ + b + s · h Bᵀ,          h = x̂ Aᵀ, x̂ = drop(x)
-//   DoRA  y = gain ⊙ (x Wᵀ + s · h Bᵀ) + b   (see nn/dora.h)
+//   DoRA  y = gain ⊙ (x Wᵀ + s · h Bᵀ) + b   (see nn/dora.cpp)
 // The A of all slices lie below each other: one thin product makes h for all of them. So they share one dropout mask,
 // where PEFT, whose q, k and v are layers of their own, draws one for each.
 // h is not kept for the backward: making it again reads x, which the gradient of A reads anyway.

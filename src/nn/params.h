@@ -37,7 +37,7 @@ struct ParamSpec {
 // Matrices decay, vectors (norms, biases) do not.
 enum ParamGroupId : int32_t { kDecayGroup = 0, kNoDecayGroup = 1, kNumParamGroups = 2 };
 
-// One slice of a linear layer with an adapter, and with DoRA what its gains are made of (see nn/dora.h).
+// One slice of a linear layer with an adapter, and with DoRA what its gains are made of (see nn/dora.cpp).
 struct AdaptedSlice {
   ParamId weight = kNoParam;
   int64_t row_begin = 0, row_end = 0;  // of the weight
@@ -123,8 +123,14 @@ class Weights {
   // Everything that follows from masters and frozen weights again, after they were written from outside: compute
   // copies, and with DoRA norms and gains (which need scratch).
   void refresh_compute(ExecContext& ctx);
+  // DoRA's gains for the adapters and magnitudes as they are: after every update.
+  void refresh_gains(ExecContext& ctx) const;
+  // DoRA's magnitudes of fresh adapters: the norms, so that gains are 1.
+  void init_magnitudes(ExecContext& ctx) const;
 
  private:
+  // ‖W‖² of the rows of frozen weights that have magnitudes.
+  void refresh_base_norms(ExecContext& ctx) const;
   void clear_padding(ExecContext& ctx);
   TensorView allocate_frozen(ExecContext& ctx, const ParamSpec& spec);
   void initialise_frozen(ExecContext& ctx, ParamId id, uint64_t seed);

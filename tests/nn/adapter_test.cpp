@@ -4,7 +4,6 @@
 #include <cmath>
 #include <optional>
 
-#include "nn/dora.h"
 #include "nn/linear.h"
 #include "support/op_test.h"
 
@@ -78,7 +77,7 @@ class AdapterTest : public OpTest {
       check.forward = forward;
       if (params_.spec(id).name.ends_with("magnitude")) {
         check.forward = [&] {
-          refresh_gains(ctx_, *weights_);
+          weights_->refresh_gains(ctx_);
           forward();
         };
       }
