@@ -143,7 +143,11 @@ Transformer::Transformer(TransformerSpec spec, AdapterPlan plan) : spec_(std::mo
                                             .norm = norm_options(spec_),
                                             .init_std = spec_.init_std});
   }
-  for (int64_t layer = 0; layer < spec_.layers; ++layer) blocks_.emplace_back(params_, block_options(spec_, layer));
+  for (int64_t layer = 0; layer < spec_.layers; ++layer) {
+    blocks_.emplace_back(params_, block_options(spec_, layer));
+    // The flat space is empty as long as nothing was added that is trained.
+    if (params_.flat_size() == 0) lowest_trained_block_ = blocks_.size();
+  }
   if (spec_.final_norm) {
     Norm::Options norm = norm_options(spec_);
     norm.name = "norm";
@@ -204,22 +208,8 @@ void Transformer::forward(Pass& pass, const ModelInputs& inputs, Activations& ke
   show("norm", kept.output);
 }
 
-// The first block that the backward must reach: nothing below it is trained.
-size_t Transformer::lowest_trained_block(const Gradients& grads) const {
-  if (embedding_.wants(grads) || relative_.wants(grads)) return 0;
-  size_t lowest = blocks_.size();
-  for (ParamId id = 0; id < params_.size(); ++id) {
-    constexpr std::string_view kPrefix = "layers.";
-    const std::string& name = params_.spec(id).name;
-    if (!grads.wants(id) || !name.starts_with(kPrefix)) continue;
-    lowest = std::min(lowest, static_cast<size_t>(std::stoull(name.substr(kPrefix.size()))));
-  }
-  return lowest;
-}
-
 void Transformer::backward(Pass& pass, const ModelInputs& inputs, const Activations& kept, StreamGrad& grad) const {
-  const size_t lowest = lowest_trained_block(*pass.grads);
-  if (lowest == blocks_.size() && !final_norm_.wants(*pass.grads)) return;
+  if (lowest_trained_block_ == blocks_.size() && !final_norm_.wants(*pass.grads)) return;
   if (spec_.final_norm) {
     grad.pass_norm(pass, final_norm_,
                    {.sum = kept.x,
@@ -232,7 +222,7 @@ void Transformer::backward(Pass& pass, const ModelInputs& inputs, const Activati
   if (relative_.defined()) relative_.begin_backward(pass);
   // The norm that writes the stream's gradient at its start takes it through the embedding's dropout, too.
   const bool drops_at_start = !blocks_.empty() && blocks_[0].begins_with_norm() && embedding_.wants(*pass.grads);
-  for (size_t layer = blocks_.size(); layer-- > lowest;) {
+  for (size_t layer = blocks_.size(); layer-- > lowest_trained_block_;) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
     BlockSaved block = kept.blocks[layer];
     if (layer == 0 && drops_at_start) block.drop = embedding_.drop(pass);

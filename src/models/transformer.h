@@ -58,13 +58,13 @@ class Transformer {
   SavePolicy policy_of(const Pass& pass) const;
   size_t blocks_behind(size_t layer) const { return blocks_.size() - 1 - layer; }
   void loss(Pass& pass, const Activations& kept, const Targets& targets, const TensorView& dx) const;
-  size_t lowest_trained_block(const Gradients& grads) const;
 
   TransformerSpec spec_;
   ParamTable params_;
   Embedding embedding_;
   RelativePositions relative_;
   std::vector<Block> blocks_;
+  size_t lowest_trained_block_ = 0;  // the backward ends here: no parameter below it is trained
   Norm final_norm_;
   LmHead head_;
   Classifier classifier_;
