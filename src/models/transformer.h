@@ -51,12 +51,12 @@ class Transformer {
  private:
   struct Activations;
   bool is_language_model() const { return spec_.head == HeadKind::causal_lm || spec_.head == HeadKind::masked_lm; }
-  // What heads read, and what the backward needs, are left in `kept`.
+  // `kept` gets what heads read and what the backward needs.
   void forward(Pass& pass, const ModelInputs& inputs, Activations& kept, const Visit* visit = nullptr) const;
   void backward(Pass& pass, const ModelInputs& inputs, const Activations& kept, StreamGrad& grad) const;
 
   SavePolicy policy_of(const Pass& pass) const;
-  size_t blocks_behind(size_t layer) const { return blocks_.size() - 1 - layer; }
+  size_t blocks_after(size_t layer) const { return blocks_.size() - 1 - layer; }
   void loss(Pass& pass, const Activations& kept, const Targets& targets, const TensorView& dx) const;
 
   TransformerSpec spec_;

@@ -18,7 +18,6 @@ void validate(const NormArgs& args) {
   assert(args.delta.defined() == args.sum.defined());
   assert(!args.dropout || args.delta.defined());
   assert(args.mean.defined() == (args.kind == NormKind::layer));
-  assert(!args.y.rows.defined() && !args.y.cols.defined());
   (void)args;
 }
 
@@ -33,7 +32,7 @@ bool joins_product(const ExecContext& ctx, const NormArgs& args) {
 }
 
 void norm_forward_of_product(ExecContext& ctx, const NormArgs& args) {
-  const MatmulArgs& product = args.product;
+  const MatmulArgs product = matmul_args(args.product);
   const double tensors = 3;  // tensors of the norm's size besides the GEMM's operands
   const OpCost cost{.flops = 2 * double(product.c.numel()) * double(product.a.cols()),
                     .bytes = double(product.a.bytes() + product.b.bytes()) + tensors * double(product.c.bytes()),
@@ -47,10 +46,10 @@ void norm_forward_of_product(ExecContext& ctx, const NormArgs& args) {
 
 void norm_forward(ExecContext& ctx, const NormArgs& args) {
   validate(args);
-  if (args.product.c.defined()) {
+  if (args.product.defined()) {
     assert(args.product.c.data == args.delta.data);
     if (joins_product(ctx, args)) return norm_forward_of_product(ctx, args);
-    matmul(ctx, args.product);
+    run_product(ctx, args.product);
   }
   if (args.dropout && !in_one_pass(ctx)) {
     dropout(ctx, {.x = args.delta, .y = args.delta, .site = args.dropout_site});
@@ -71,7 +70,6 @@ void norm_rebuild(ExecContext& ctx, const NormArgs& args) {
 void norm_backward(ExecContext& ctx, const NormGradArgs& args) {
   assert(args.dy.shape == args.sum.shape && args.dx.shape == args.sum.shape);
   assert(args.mean.defined() == (args.kind == NormKind::layer));
-  assert(!args.y.rows.defined() && !args.y.cols.defined());
   const bool in_one = in_one_pass(ctx);
   if (args.y.plain.defined() && !in_one) {
     norm_rebuild(ctx, {.kind = args.kind,

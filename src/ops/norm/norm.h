@@ -4,9 +4,8 @@
 #pragma once
 
 #include "core/exec_context.h"
-#include "core/operand.h"
 #include "core/run_op.h"
-#include "ops/matmul/matmul.h"
+#include "ops/matmul/product.h"
 #include "ops/partial_sums.h"
 
 namespace gradmill {
@@ -27,8 +26,8 @@ struct NormArgs {
   float weight_offset = 0;
   bool dropout = false;  // sum = x + dropout(delta), with the bits of the dropout op; delta may be overwritten
   uint32_t dropout_site = 0;
-  // If product.c is defined, this GEMM still has to compute delta. A fused kernel does not write delta to memory.
-  MatmulArgs product;
+  // If defined, this GEMM still has to compute delta. A fused kernel does not write delta to memory.
+  Product product;
 };
 void norm_forward(ExecContext& ctx, const NormArgs& args);
 
