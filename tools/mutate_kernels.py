@@ -91,8 +91,7 @@ class Mutation:
     @property
     def sources(self):
         """The .cu files to compile: as named, or the one that is changed."""
-        names = self.field("compile").split() or [self.hunks[0].file]
-        return [name if "/" in name else "src/ops/" + name for name in names]
+        return self.field("compile").split() or [self.hunks[0].file]
 
 
 FIELDS = {"mutation", "kind", "file", "compile", "test", "filter", "gpu", "host", "expected", "limit", "env", "note"}

@@ -1,35 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operand: an activation in every format its consumers asked for. The consumer declares an OperandSpec, the block
-// allocates, the producing op emits; blocks pass both on unread, so a new format touches linears and producers only.
+// Operand: an activation, a gradient or a weight in the formats in which linear layers multiply it. The linear layer
+// that reads it allocates it, a kernel writes it, and what lies in between passes it on without looking inside.
 #pragma once
 
 #include "core/tensor_view.h"
 
 namespace gradmill {
 
-struct alignas(16) ScaleSlot {
-  float dequant = 1, quant = 1, amax = 0, unused = 0;
-};
-
-using ScaleId = int32_t;
-inline constexpr ScaleId kNoScale = -1;
-
-struct OperandSpec {
-  bool plain = true;          // in the compute dtype
-  DType quant = DType::fp32;  // fp32: no quantised copy
-  bool rows = false;          // quantised, row-major
-  bool cols = false;          // quantised, transposed
-  ScaleId scale = kNoScale;
-};
-
 struct Operand {
-  TensorView plain;  // (N, C)
-  TensorView rows;   // (N, C) quantised
-  TensorView cols;   // (C, N) quantised
-  ScaleSlot* scale = nullptr;
+  TensorView plain;  // in the compute dtype
 
   Operand() = default;
-  explicit Operand(const TensorView& tensor) : plain(tensor) {}
+  Operand(const TensorView& tensor) : plain(tensor) {}  // NOLINT: a tensor is an operand with one format
+
+  bool defined() const { return plain.defined(); }
+  int64_t rows() const { return plain.rows(); }
 };
 
 }  // namespace gradmill

@@ -126,9 +126,9 @@ struct Transformer::Activations {
   EmbeddingSaved embedding;
   NormStats relative;  // of the table of relative positions
   std::vector<BlockSaved> blocks;
-  RoomsOfBlocks rooms;  // where backwards write again
-  TensorView x;         // (N, C) the stream after the last block
-  Drop drop;            // of its last part
+  SharedBuffers buffers;  // where backwards write activations again
+  TensorView x;           // (N, C) the stream after the last block
+  Drop drop;              // of its last part
   NormStats stats;
   TensorView output;  // (N, C) what heads read
 };
@@ -143,7 +143,11 @@ Transformer::Transformer(TransformerSpec spec, AdapterPlan plan) : spec_(std::mo
                                             .norm = norm_options(spec_),
                                             .init_std = spec_.init_std});
   }
-  for (int64_t layer = 0; layer < spec_.layers; ++layer) blocks_.emplace_back(params_, block_options(spec_, layer));
+  for (int64_t layer = 0; layer < spec_.layers; ++layer) {
+    blocks_.emplace_back(params_, block_options(spec_, layer));
+    // The flat space is empty as long as nothing was added that is trained.
+    if (params_.flat_size() == 0) lowest_trained_block_ = blocks_.size();
+  }
   if (spec_.final_norm) {
     Norm::Options norm = norm_options(spec_);
     norm.name = "norm";
@@ -178,16 +182,16 @@ void Transformer::forward(Pass& pass, const ModelInputs& inputs, Activations& ke
     if (visit && x.defined()) (*visit)(where, x);
   };
   const StreamBuffers buffers{pass.scratch(shape, "stream x"), pass.scratch(shape, "stream delta")};
-  const RoomsOfBlocks rooms =
-      blocks_.empty() ? RoomsOfBlocks{} : blocks_.back().make_rooms(pass, shape[0], blocks_.size());
-  if (pass.policy.writes_again()) kept.rooms = rooms;
-  Stream stream{Operand(pass.slot(Slot::x, shape, dtype, "embedded")), {}, {}, {}};
+  const SharedBuffers shared =
+      blocks_.empty() ? SharedBuffers{} : blocks_.back().make_buffers(pass, shape[0], blocks_.size());
+  if (pass.policy.writes_again()) kept.buffers = shared;
+  Stream stream{pass.slot(Slot::x, shape, dtype, "embedded"), {}, {}, {}};
   embedding_.forward(pass, inputs.tokens, inputs.token_types, kept.embedding, stream.x.plain);
   show("embedding", stream.x.plain);
   if (relative_.defined()) relative_.forward(pass, kept.relative);
   for (size_t layer = 0; layer < blocks_.size(); ++layer) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
-    blocks_[layer].forward(pass, stream, buffers, rooms.of(blocks_behind(layer)), kept.blocks[layer]);
+    blocks_[layer].forward(pass, stream, buffers, shared.of(blocks_after(layer)), kept.blocks[layer]);
     if (visit) finish_product(pass.ctx, stream.product);
     show(fmt::format("layers.{}", layer), stream.x.plain);
     show(fmt::format("layers.{}", layer), stream.delta);
@@ -200,49 +204,32 @@ void Transformer::forward(Pass& pass, const ModelInputs& inputs, Activations& ke
   kept.output = pass.slot(Slot::x, shape, dtype, "norm");
   kept.drop = stream.drop;
   final_norm_.forward(pass, stream.x.plain, stream.delta, stream.drop, stream.delta.defined() ? kept.x : TensorView{},
-                      kept.stats, Operand(kept.output), stream.product);
+                      kept.stats, kept.output, stream.product);
   show("norm", kept.output);
 }
 
-// The first block that the backward must reach: nothing below it is trained.
-size_t Transformer::lowest_trained_block(const Gradients& grads) const {
-  if (embedding_.wants(grads) || relative_.wants(grads)) return 0;
-  size_t lowest = blocks_.size();
-  for (ParamId id = 0; id < params_.size(); ++id) {
-    constexpr std::string_view kPrefix = "layers.";
-    const std::string& name = params_.spec(id).name;
-    if (!grads.wants(id) || !name.starts_with(kPrefix)) continue;
-    lowest = std::min(lowest, static_cast<size_t>(std::stoull(name.substr(kPrefix.size()))));
-  }
-  return lowest;
-}
-
 void Transformer::backward(Pass& pass, const ModelInputs& inputs, const Activations& kept, StreamGrad& grad) const {
-  const size_t lowest = lowest_trained_block(*pass.grads);
-  if (lowest == blocks_.size() && !final_norm_.wants(*pass.grads)) return;
+  if (lowest_trained_block_ == blocks_.size() && !final_norm_.wants(*pass.grads)) return;
   if (spec_.final_norm) {
-    grad.pass_norm(pass, final_norm_,
-                   {.sum = kept.x,
-                    .stats = kept.stats,
-                    .dy = grad.dx,
-                    .drop = kept.drop,
-                    .branch_bias = blocks_.back().last_bias()});
+    grad.pass_norm(
+        pass, final_norm_,
+        {.sum = kept.x, .stats = kept.stats, .dy = grad.dx, .drop = kept.drop, .branch = blocks_.back().last_layer()});
   }
   const ArenaScope scratch(pass.ctx.scratch);
   if (relative_.defined()) relative_.begin_backward(pass);
   // The norm that writes the stream's gradient at its start takes it through the embedding's dropout, too.
   const bool drops_at_start = !blocks_.empty() && blocks_[0].begins_with_norm() && embedding_.wants(*pass.grads);
-  for (size_t layer = blocks_.size(); layer-- > lowest;) {
+  for (size_t layer = blocks_.size(); layer-- > lowest_trained_block_;) {
     const NameScope scope(pass.ctx, "layers", static_cast<int>(layer));
     BlockSaved block = kept.blocks[layer];
     if (layer == 0 && drops_at_start) block.drop = embedding_.drop(pass);
-    blocks_[layer].backward(pass, block, kept.rooms.of(blocks_behind(layer)), grad,
-                            layer > 0 ? blocks_[layer - 1].last_bias() : kNoParam);
+    blocks_[layer].backward(pass, block, kept.buffers.of(blocks_after(layer)), grad,
+                            layer > 0 ? blocks_[layer - 1].last_layer() : nullptr);
   }
-  pass.waiting.run(pass.ctx);
+  pass.deferred.run(pass.ctx);
   if (relative_.defined()) relative_.end_backward(pass, kept.relative);
-  embedding_.backward(pass, inputs.tokens, inputs.token_types, kept.embedding, drops_at_start ? grad.branch : grad.dx,
-                      drops_at_start);
+  embedding_.backward(pass, inputs.tokens, inputs.token_types, kept.embedding,
+                      drops_at_start ? grad.branch.plain : grad.dx, drops_at_start);
 }
 
 void Transformer::loss(Pass& pass, const Activations& kept, const Targets& targets, const TensorView& dx) const {
@@ -252,12 +239,12 @@ void Transformer::loss(Pass& pass, const Activations& kept, const Targets& targe
   throw usage_error("a model without a head has no loss", "give it a language-model head or a classifier");
 }
 
-// To write norms' outputs again takes a small model twice the time for a byte that the activation's takes. Half of
-// them, where that lets the gradients of a weight wait for those of all blocks, are kept.
+// In a small model, writing norms' outputs again takes twice as much time for a byte as writing the activation's output
+// again. Half of them (the first norms') are kept where that allows to defer the gradients of a weight.
 SavePolicy Transformer::policy_of(const Pass& pass) const {
-  const bool waits =
-      !blocks_.empty() && blocks_.back().begins_with_norm() && blocks_.back().attention().qkv_waits(pass);
-  return waits && pass.policy.writes_again() ? pass.policy.keeping(Slot::norm1) : pass.policy;
+  const bool keeps =
+      !blocks_.empty() && blocks_.back().begins_with_norm() && blocks_.back().attention().keeps_input_to_defer(pass);
+  return keeps && pass.policy.writes_again() ? pass.policy.keeping(Slot::norm1) : pass.policy;
 }
 
 void Transformer::train(Pass& pass, const ModelInputs& inputs, const Targets& targets) const {
@@ -270,8 +257,8 @@ void Transformer::train(Pass& pass, const ModelInputs& inputs, const Targets& ta
   }
   const Shape shape{inputs.tokens.numel(), spec_.width};
   StreamGrad grad;
-  grad.dx = grad.branch = pass.scratch(shape, "d stream");
-  if (params_.max_rank() > 0) pass.adapters.room = pass.scratch({shape[0], params_.max_rank()}, "low-rank gradient");
+  grad.branch = grad.dx = pass.scratch(shape, "d stream");
+  if (params_.max_rank() > 0) pass.adapters.buffer = pass.scratch({shape[0], params_.max_rank()}, "low-rank gradient");
   loss(pass, kept, targets, grad.dx);
   backward(pass, inputs, kept, grad);
 }

@@ -51,20 +51,20 @@ class Transformer {
  private:
   struct Activations;
   bool is_language_model() const { return spec_.head == HeadKind::causal_lm || spec_.head == HeadKind::masked_lm; }
-  // What heads read, and what the backward needs, are left in `kept`.
+  // `kept` gets what heads read and what the backward needs.
   void forward(Pass& pass, const ModelInputs& inputs, Activations& kept, const Visit* visit = nullptr) const;
   void backward(Pass& pass, const ModelInputs& inputs, const Activations& kept, StreamGrad& grad) const;
 
   SavePolicy policy_of(const Pass& pass) const;
-  size_t blocks_behind(size_t layer) const { return blocks_.size() - 1 - layer; }
+  size_t blocks_after(size_t layer) const { return blocks_.size() - 1 - layer; }
   void loss(Pass& pass, const Activations& kept, const Targets& targets, const TensorView& dx) const;
-  size_t lowest_trained_block(const Gradients& grads) const;
 
   TransformerSpec spec_;
   ParamTable params_;
   Embedding embedding_;
   RelativePositions relative_;
   std::vector<Block> blocks_;
+  size_t lowest_trained_block_ = 0;  // the backward ends here: no parameter below it is trained
   Norm final_norm_;
   LmHead head_;
   Classifier classifier_;

@@ -122,14 +122,14 @@ TensorView Adapter::low_rank_input(Pass& pass, const TensorView& x) const {
   return h;
 }
 
-// s · dy B (N, R). Both parts of a layer's backward need it: the second finds what the first made, if nothing else came
-// in between. So every dy goes through both parts before memory at its address gets other values.
+// s · dy B (N, R). Both parts of a layer's backward need it: the second part finds what the first one computed, if no
+// other adapter came in between. Therefore every dy must go through both parts before its memory gets other values.
 TensorView Adapter::low_rank_gradient(Pass& pass, const TensorView& dy, Part part) const {
   AdapterCache& cache = pass.adapters;
-  const bool has_room = cache.room.defined() && cache.room.rows() >= dy.rows();
-  const TensorView dh = has_room ? cache.room.slice_rows(0, dy.rows()).slice_cols(0, rank_)
-                                 : pass.scratch({dy.rows(), rank_}, "low-rank gradient");
-  if (has_room) {
+  const bool has_buffer = cache.buffer.defined() && cache.buffer.rows() >= dy.rows();
+  const TensorView dh = has_buffer ? cache.buffer.slice_rows(0, dy.rows()).slice_cols(0, rank_)
+                                   : pass.scratch({dy.rows(), rank_}, "low-rank gradient");
+  if (has_buffer) {
     const bool known = cache.owner == this && cache.dy == dy.data && cache.for_input != (part == Part::input);
     cache.owner = known ? nullptr : this;
     cache.dy = dy.data;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adapter: low-rank additions to slices of one linear layer (LoRA), with magnitudes of its rows (DoRA).
 //   LoRA  y = x Wᵀ + b + s · h Bᵀ,          h = x̂ Aᵀ, x̂ = drop(x)
-//   DoRA  y = gain ⊙ (x Wᵀ + s · h Bᵀ) + b   (see nn/dora.h)
-// The A of all slices lie below each other: one thin product makes h for all of them. So they share one dropout mask,
-// where PEFT, whose q, k and v are layers of their own, draws one for each.
-// h is not kept for the backward: making it again reads x, which the gradient of A reads anyway.
+//   DoRA  y = gain ⊙ (x Wᵀ + s · h Bᵀ) + b   (see nn/dora.cpp)
+// The A of all slices are the rows of one matrix, so one thin product computes h for all of them. They share one
+// dropout mask; PEFT, whose q, k and v are separate layers, draws one for each. h is not kept for the backward:
+// computing it again reads x, which the gradient of A reads anyway.
 #pragma once
 
 #include <span>
@@ -32,7 +32,7 @@ class Adapter {
   };
 
   Adapter() = default;
-  // What the plan of `params` has for the layer.
+  // The adapter that the plan of `params` has for the layer, if any.
   Adapter(ParamTable& params, const Layer& layer);
 
   bool on() const { return rank_ > 0; }
@@ -40,8 +40,8 @@ class Adapter {
   ParamId a() const { return a_; }  // (sum of ranks, in)
   const std::vector<Slice>& slices() const { return slices_; }
 
-  // y holds x Wᵀ and becomes the layer's output, with DoRA also in `kept` (like y, or undefined). `bias` is what is
-  // still to be added.
+  // y holds x Wᵀ and becomes the layer's output; with DoRA `kept` (like y, or undefined) gets it too. `bias` is added
+  // if defined.
   void forward(Pass& pass, const TensorView& x, const TensorView& bias, const TensorView& y,
                const TensorView& kept) const;
   // DoRA: dmagnitude, and dz, the gradient of what the gains multiply. dz may be y or dy.

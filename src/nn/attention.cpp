@@ -94,9 +94,9 @@ void SelfAttention::extend_cache(Pass& pass, const KvCache& cache, AttentionArgs
   args.v = cache.v;
 }
 
-MatmulArgs SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const {
+Product SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const {
   const NameScope scope(pass.ctx, "attention");
-  const int64_t rows = x.plain.rows();
+  const int64_t rows = x.rows();
   saved.qkv = pass.slot(Slot::qkv, {rows, qkv_.out()}, pass.weights.dtype(), "qkv");
   qkv_.forward(pass, x, saved.qkv);
   if (options_.rope) rotate(pass, saved);
@@ -113,9 +113,9 @@ MatmulArgs SelfAttention::forward(Pass& pass, const Operand& x, AttentionSaved& 
   if (out_.needs_output() && pass.training()) {
     saved.projected = pass.slot(Slot::attended, y.shape, y.dtype, "projected");
   }
-  const MatmulArgs left = out_.forward_but_product(pass, Operand(saved.out), y, saved.projected);
+  const Product product = out_.forward_product(pass, saved.out, y, saved.projected);
   if (!pass.policy.keeps(Slot::rotated)) saved.rotated = {};
-  return left;
+  return product;
 }
 
 AttentionGradArgs SelfAttention::gradient_args(Pass& pass, const AttentionSaved& saved, const TensorView& dout,
@@ -128,8 +128,9 @@ AttentionGradArgs SelfAttention::gradient_args(Pass& pass, const AttentionSaved&
           .dv = dv.slice_cols(qk_width, qkv_.out())};
 }
 
-// Then the projection's gradient can wait for those of other blocks (see WaitingGradients). Where q and k must be
-// rotated back, that takes their gradients over the projection, and attention only those of values.
+// Gradients written over the projection stay there, so the product that reads them can be deferred (see
+// DeferredGradients). With RoPE, attention writes only the gradients of values there, and rotating back those of q and
+// k.
 bool SelfAttention::writes_over_qkv(Pass& pass, const AttentionSaved& saved, const TensorView& dout) const {
   if (!may_write_over_qkv()) return false;
   const AttentionGradArgs over = gradient_args(pass, saved, dout, saved.qkv, saved.qkv);
@@ -137,39 +138,40 @@ bool SelfAttention::writes_over_qkv(Pass& pass, const AttentionSaved& saved, con
   return allowed == AttentionOverwrites::everything || (options_.rope && allowed == AttentionOverwrites::values);
 }
 
-TensorView SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const TensorView& dy, const TensorView& dx,
-                                   float beta) const {
+Operand SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const Operand& dy, const TensorView& dx,
+                                float beta) const {
   const NameScope name(pass.ctx, "attention");
-  const TensorView room = pass.scratch(kept.qkv.shape, "d qkv");
+  Operand dqkv = qkv_.output_gradient(pass, dy.rows(), "d qkv");
   const ArenaScope scope(pass.ctx.scratch);
   AttentionSaved saved = kept;
   if (options_.rope && keeps_qkv() && !saved.rotated.defined()) rotate(pass, saved);
 
   const TensorView dout = pass.scratch({dy.rows(), q_width_}, "d out");
-  const TensorView dqkv = writes_over_qkv(pass, saved, dout) ? saved.qkv : room;
-  const TensorView drotated = options_.rope ? room : dqkv;
-  const TensorView dprojected = out_.backward_magnitude(pass, saved.projected, dy, saved.projected);
-  out_.backward_weight(pass, Operand(saved.out), dprojected);
+  const TensorView in_scratch = dqkv.plain;
+  if (writes_over_qkv(pass, saved, dout)) dqkv.plain = saved.qkv;
+  const TensorView drotated = options_.rope ? in_scratch : dqkv.plain;
+  const Operand dprojected = out_.backward_magnitude(pass, saved.projected, dy, saved.projected);
+  out_.backward_weight(pass, saved.out, dprojected);
   out_.backward_input(pass, dprojected, dout);
   if (options_.relative.on) {
-    backward_relative_attention(pass, saved, dout, dqkv);
+    backward_relative_attention(pass, saved, dout, dqkv.plain);
   } else {
-    attention_backward(pass.ctx, gradient_args(pass, saved, dout, drotated, dqkv));
+    attention_backward(pass.ctx, gradient_args(pass, saved, dout, drotated, dqkv.plain));
   }
   if (options_.rope) {
     const auto q = pass.grads->write(q_norm_), k = pass.grads->write(k_norm_);
     const auto qk_of = [&](const TensorView& qkv) { return qkv.slice_cols(0, q_width_ + kv_width_); };
     rope_backward(pass.ctx, {.forward = rope_args(pass, saved.qkv, saved.rotated),
                              .dout = qk_of(drotated),
-                             .din = qk_of(dqkv),
+                             .din = qk_of(dqkv.plain),
                              .dq_weight = q.grad,
                              .dk_weight = k.grad,
                              .q_beta = q.beta,
                              .k_beta = k.beta});
   }
-  qkv_.backward_bias(pass, dqkv);
-  qkv_.backward_magnitude(pass, saved.qkv, dqkv, dqkv);
-  if (beta != 0) pass.waiting.settle(pass.ctx, dx);
+  qkv_.backward_bias(pass, dqkv.plain);
+  dqkv = qkv_.backward_magnitude(pass, saved.qkv, dqkv, dqkv.plain);
+  if (beta != 0) pass.deferred.settle(pass.ctx, dx);
   qkv_.backward_input(pass, dqkv, dx, beta);
   return dqkv;
 }

@@ -16,12 +16,12 @@ struct KvCache {
   TensorView k, v;  // (P, Hkv D)
 };
 
-// Views of a block's slots. Undefined ones were not kept; rebuild() makes them again.
+// Views of a block's slots. Slots that were not kept are undefined; the backward computes them again.
 struct AttentionSaved {
   TensorView qkv;        // (N, (H + 2 Hkv) D); with RoPE and no QK-norm, q and k are rotated in place
   TensorView rotated;    // (N, (H + Hkv) D), only with QK-norm or magnitudes of the projection
   TensorView out;        // (N, H D)
-  TensorView projected;  // (N, C) its projection, only where that has magnitudes to learn
+  TensorView projected;  // (N, C) its projection, only if that has magnitudes to learn
   TensorView lse;        // (H, N) fp32
   // The table of relative positions through the projections: queries, keys and, with shared ones, unused values.
   TensorView relative;  // (R, 2 H D) or (R, 3 H D)
@@ -55,31 +55,32 @@ class SelfAttention {
   SelfAttention() = default;
   SelfAttention(ParamTable& params, const Options& options);
 
-  OperandSpec input_spec() const { return qkv_.input_spec(); }
   const Linear& qkv() const { return qkv_; }
   const Linear& out() const { return out_; }
 
-  // Room for `positions` rows, in the saved arena.
+  // For `positions` rows, in the saved arena.
   KvCache make_cache(Pass& pass, int64_t positions) const;
 
-  // y (N, C) = attention(x), but for the product that is left. Slots that the policy does not keep live in scratch
-  // until the caller's scope ends. With saved.cache, the rows' keys and values join it at pass.seq.positions, and
-  // queries see what it holds.
-  [[nodiscard]] MatmulArgs forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const;
-  // dx (N, C) = the input's gradient + beta * dx, from dy, which may be dx: all but the gradients of the projection's
-  // weight, which the caller adds when it has x: qkv().backward_weight(pass, x, result), and of out's bias, which who
-  // makes dy can add up on the way: out().backward_bias(pass, dy). The result is the gradient of saved.qkv: over it, or
-  // in scratch until the caller's scope ends.
-  TensorView backward(Pass& pass, const AttentionSaved& saved, const TensorView& dy, const TensorView& dx,
-                      float beta = 0) const;
-  // Whether the gradient of qkv's weight may wait for those of other blocks, and that is worth keeping x for. With RoPE
-  // it may, too, but gains less: models that have it are wider.
-  bool qkv_waits(const Pass& pass) const { return !options_.rope && may_write_over_qkv() && qkv_.waits(pass); }
+  // y (N, C) = attention(x). If the result is defined, it is the product that makes y (see Linear::forward_product).
+  // Slots that the policy does not keep live in scratch until the caller's scope ends. With saved.cache, the rows' keys
+  // and values join it at pass.seq.positions, and queries see what it holds.
+  [[nodiscard]] Product forward(Pass& pass, const Operand& x, AttentionSaved& saved, const TensorView& y) const;
+  // dx (N, C) = the input's gradient + beta * dx, from dy, which may be dx. Everything but two gradients: that of the
+  // projection's weight, which the caller adds once it has x, by qkv().backward_weight(pass, x, result), and that of
+  // out's bias, which the kernel that writes dy can sum up; else call out().backward_bias(pass, dy). The result is the
+  // gradient of saved.qkv. It lies over that, or in scratch until the caller's scope ends.
+  Operand backward(Pass& pass, const AttentionSaved& saved, const Operand& dy, const TensorView& dx,
+                   float beta = 0) const;
+  // Whether the gradient of qkv's weight can be deferred and it pays to keep x for that. With RoPE it can be deferred
+  // too, but gains less: models that have it are wider.
+  bool keeps_input_to_defer(const Pass& pass) const {
+    return !options_.rope && may_write_over_qkv() && qkv_.defers_weight_gradient(pass);
+  }
 
  private:
   bool norms_heads() const { return options_.qk_norm; }
   bool drops(const Pass& pass) const { return options_.dropout && pass.training(); }
-  // Whether q and k are wanted as the projection made them: for the norms' backward, or for magnitudes.
+  // Whether q and k are needed as the projection made them: for the norms' backward, or for magnitudes.
   bool keeps_qkv() const { return norms_heads() || qkv_.needs_output(); }
   RopeArgs rope_args(Pass& pass, const TensorView& qkv, const TensorView& rotated) const;
   // Rotated q and k of a projection, in `saved.rotated` or in place.
@@ -88,14 +89,14 @@ class SelfAttention {
   // dq and dk are columns of `dqk`, dv of `dv`, both like the projection.
   AttentionGradArgs gradient_args(Pass& pass, const AttentionSaved& saved, const TensorView& dout,
                                   const TensorView& dqk, const TensorView& dv) const;
-  // Nothing but attention and RoPE reads the projection; whether attention's kernel allows it is known in the run.
+  // Whether nothing but attention and RoPE reads the projection. The run decides whether attention's kernel allows it.
   bool may_write_over_qkv() const { return !options_.relative.on && !qkv_.needs_output(); }
   bool writes_over_qkv(Pass& pass, const AttentionSaved& saved, const TensorView& dout) const;
   void add_relative_params(ParamTable& params);
   TensorView relative_table(Pass& pass) const;
   void project_relative(Pass& pass, AttentionSaved& saved) const;
   DisentangledAttentionArgs disentangled_args(Pass& pass, const AttentionSaved& saved) const;
-  // dqkv, and all that the table's projections collect.
+  // dqkv, and all gradients of the table's projections.
   void backward_relative_attention(Pass& pass, const AttentionSaved& saved, const TensorView& dout,
                                    const TensorView& dqkv) const;
   // Moves the keys and values of `args` into the cache.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of self-attention that knows relative positions: the shared table through this layer's projections. With
-// shared keys it goes through the whole fused projection, values and all, so that whatever is put on that layer
-// (adapters) holds for positions too: the table has few rows.
+// The part of self-attention that handles relative positions: this layer projects the shared table. With shared keys
+// the table goes through the whole fused projection, values included, so that adapters of that layer apply to positions
+// too. It costs little, since the table has few rows.
 // P rows of the table, H heads, D head width.
 #include "core/rng.h"
 #include "nn/attention.h"
@@ -38,7 +38,7 @@ void SelfAttention::project_relative(Pass& pass, AttentionSaved& saved) const {
   const int64_t cols = relative.shares_keys ? qkv_.out() : 2 * q_width_;
   saved.relative = pass.slot(Slot::qkv, {pass.relative.rows(), cols}, pass.weights.dtype(), "relative");
   const ArenaScope scope(pass.ctx.scratch);
-  const Operand table(relative_table(pass));
+  const Operand table = relative_table(pass);
   if (relative.shares_keys) return qkv_.forward(pass, table, saved.relative);
   if (relative.position_to_content) pos_query_.forward(pass, table, saved.relative.slice_cols(0, q_width_));
   if (relative.content_to_position) pos_key_.forward(pass, table, saved.relative.slice_cols(q_width_, cols));
@@ -70,8 +70,8 @@ void SelfAttention::backward_relative_attention(Pass& pass, const AttentionSaved
   const TensorView table = relative_table(pass);
   const auto through = [&](const Linear& linear, const TensorView& dprojected) {
     linear.backward_bias(pass, dprojected);
-    const TensorView dy = linear.backward_magnitude(pass, saved.relative, dprojected, dprojected);
-    linear.backward_weight(pass, Operand(table), dy);
+    const Operand dy = linear.backward_magnitude(pass, saved.relative, dprojected, dprojected);
+    linear.backward_weight(pass, table, dy);
     if (!pass.drelative.defined()) return;
     const ArenaScope inner(pass.ctx.scratch);
     const TensorView dtable = pass.scratch(pass.relative.shape, "d relative of the layer");

@@ -49,17 +49,17 @@ Classifier::Saved Classifier::pool(Pass& pass, const TensorView& x) const {
   if (options_.pooler != PoolerKind::none) {
     saved.dense = pass.scratch(shape, "pooler");
     saved.activated = saved.features = pass.scratch(shape, "pooler activated");
-    dense_.forward(pass, Operand(saved.pooled), saved.dense);
+    dense_.forward(pass, saved.pooled, saved.dense);
     if (options_.pooler == PoolerKind::tanh) {
       soft_cap_forward(pass.ctx, {.x = saved.dense, .y = saved.activated});
     } else {
-      activation_forward(pass.ctx, {.kind = Activation::gelu_erf, .x = saved.dense, .y = Operand(saved.activated)});
+      activation_forward(pass.ctx, {.kind = Activation::gelu_erf, .x = saved.dense, .y = saved.activated});
     }
   }
   if (norm_.defined()) {
     saved.features = pass.scratch(shape, "pooler normed");
     saved.stats = norm_.scratch_stats(pass, shape[0]);
-    norm_.forward(pass, saved.activated, {}, {}, {}, saved.stats, Operand(saved.features));
+    norm_.forward(pass, saved.activated, {}, {}, {}, saved.stats, saved.features);
   }
   if (drops(pass)) drop_rows(pass, saved.features);
   return saved;
@@ -68,7 +68,7 @@ Classifier::Saved Classifier::pool(Pass& pass, const TensorView& x) const {
 void Classifier::logits(Pass& pass, const TensorView& x, const TensorView& out) const {
   const NameScope name(pass.ctx, "classifier");
   const ArenaScope scope(pass.ctx.scratch);
-  linear_.forward(pass, Operand(pool(pass, x).features), out);
+  linear_.forward(pass, pool(pass, x).features, out);
 }
 
 void Classifier::loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const {
@@ -80,7 +80,7 @@ void Classifier::loss(Pass& pass, const TensorView& x, const TensorView& targets
   const Shape padded{seqs, (options_.labels + 7) / 8 * 8};
   const TensorView logits = pass.ctx.alloc_scratch(padded, DType::fp32, "class logits").slice_cols(0, options_.labels);
   const TensorView losses = pass.ctx.alloc_scratch({seqs}, DType::fp32, "losses");
-  linear_.forward(pass, Operand(saved.features), logits);
+  linear_.forward(pass, saved.features, logits);
   label_loss(pass.ctx, {.logits = logits,
                         .targets = targets,
                         .cu = pass.seq.cu_q,
@@ -95,7 +95,7 @@ void Classifier::loss(Pass& pass, const TensorView& x, const TensorView& targets
     convert(pass.ctx, {.from = logits, .to = dlogits});
   }
   const TensorView dfeatures = pass.scratch(saved.features.shape, "d features");
-  linear_.backward_weight(pass, Operand(saved.features), dlogits);
+  linear_.backward_weight(pass, saved.features, dlogits);
   linear_.backward_bias(pass, logits);
   linear_.backward_input(pass, dlogits, dfeatures);
   if (drops(pass)) drop_rows(pass, dfeatures);
@@ -112,7 +112,7 @@ void Classifier::backward_pooler(Pass& pass, const Saved& saved, const TensorVie
   } else {
     activation_backward(pass.ctx, {.kind = Activation::gelu_erf, .x = saved.dense, .dy = dfeatures, .dx = saved.dense});
   }
-  dense_.backward_weight(pass, Operand(saved.pooled), saved.dense);
+  dense_.backward_weight(pass, saved.pooled, saved.dense);
   dense_.backward_bias(pass, saved.dense);
   dense_.backward_input(pass, saved.dense, dfeatures);
 }

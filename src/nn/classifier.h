@@ -18,7 +18,7 @@ class Classifier {
     PoolerKind pooler = PoolerKind::none;
     bool pooler_bias = true;
     bool bias = false;
-    Norm::Options norm;    // of a pooler that has one; its name and width are ours
+    Norm::Options norm;    // of a pooler that has one; the head sets its name and width
     bool dropout = false;  // of what the classifier reads
     float init_std = 0.02f;
   };
@@ -29,7 +29,7 @@ class Classifier {
   // out (S, L) fp32 of x (N, C).
   void logits(Pass& pass, const TensorView& x, const TensorView& out) const;
   // Adds the losses of all sequences to scalars->loss_sum. When training, dx (N, C) becomes the gradient; otherwise it
-  // is not looked at. Targets as label_loss has them.
+  // is not read or written. Targets as label_loss has them.
   void loss(Pass& pass, const TensorView& x, const TensorView& targets, const TensorView& dx) const;
 
  private:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/dora.h"
-
+// DoRA's values that follow from weights: gain = magnitude / ‖W + scale · B A‖ of every row, and what makes it cheap.
+// They change only when weights do, so once a step is enough. The norm is expanded at rank r:
+// ‖W‖² + 2 s (W Aᵀ)·B + s² B (A Aᵀ) Bᵀ, one thin product a layer.
+#include "nn/params.h"
 #include "ops/dora_gain.h"
 #include "ops/matmul/matmul.h"
 #include "ops/row_norms.h"
@@ -43,23 +45,23 @@ void row_gain(ExecContext& ctx, const Weights& weights, const AdaptedSlice& slic
 
 }  // namespace
 
-void refresh_base_norms(ExecContext& ctx, const Weights& weights) {
-  for_each_slice(ctx, weights, [&](const AdaptedSlice& slice, const TensorView& weight) {
-    row_norms(ctx, {.x = weight, .squares = weights[slice.base_norms]});
+void Weights::refresh_base_norms(ExecContext& ctx) const {
+  for_each_slice(ctx, *this, [&](const AdaptedSlice& slice, const TensorView& weight) {
+    row_norms(ctx, {.x = weight, .squares = (*this)[slice.base_norms]});
   });
 }
 
-void refresh_gains(ExecContext& ctx, const Weights& weights) {
-  for_each_slice(ctx, weights, [&](const AdaptedSlice& slice, const TensorView& weight) {
+void Weights::refresh_gains(ExecContext& ctx) const {
+  for_each_slice(ctx, *this, [&](const AdaptedSlice& slice, const TensorView& weight) {
     // The master: a magnitude in the compute dtype would move every row of the base by its rounding.
-    row_gain(ctx, weights, slice, weight, weights.master(slice.magnitude), weights[slice.gain]);
+    row_gain(ctx, *this, slice, weight, master(slice.magnitude), (*this)[slice.gain]);
   });
 }
 
-void init_magnitudes(ExecContext& ctx, const Weights& weights) {
-  for_each_slice(ctx, weights, [&](const AdaptedSlice& slice, const TensorView& weight) {
-    row_gain(ctx, weights, slice, weight, {}, weights.master(slice.magnitude));
-    row_gain(ctx, weights, slice, weight, weights.master(slice.magnitude), weights[slice.gain]);
+void Weights::init_magnitudes(ExecContext& ctx) const {
+  for_each_slice(ctx, *this, [&](const AdaptedSlice& slice, const TensorView& weight) {
+    row_gain(ctx, *this, slice, weight, {}, master(slice.magnitude));
+    row_gain(ctx, *this, slice, weight, master(slice.magnitude), (*this)[slice.gain]);
   });
 }
 

@@ -66,7 +66,7 @@ void Embedding::forward(Pass& pass, const TensorView& tokens, const TensorView& 
   }
   embedding_forward(pass.ctx, args);
   if (!options_.normed) return;
-  norm_.forward(pass, saved.sum, {}, {}, {}, saved.stats, Operand(y));
+  norm_.forward(pass, saved.sum, {}, {}, {}, saved.stats, y);
   if (drop(pass).on) dropout(pass.ctx, {.x = y, .y = y, .site = drop(pass).site});
 }
 

@@ -23,7 +23,7 @@ class Embedding {
     float init_std = 0.02f;
     bool dropout = false;
     bool normed = false;
-    Norm::Options norm;  // of the sum; its name and width are ours
+    Norm::Options norm;  // of the sum; the embedding sets its name and width
   };
 
   Embedding() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The language-model head, for masked models with its own layer in front: logits, loss and their gradient, some rows at
-// a time so that logits stay small.
+// The language-model head, with a layer of its own in front for masked models: logits, loss and their gradient, in
+// chunks of rows so that logits stay small.
 #pragma once
 
 #include "nn/linear.h"
@@ -19,7 +19,7 @@ class LmHead {
     bool bias = false;
     float softcap = 0;  // logits = softcap * tanh(logits / softcap); 0: as they are
     bool transform = false;
-    MlmTransform::Options transform_options;  // name and width are ours
+    MlmTransform::Options transform_options;  // the head sets its name and width
     float init_std = 0.02f;
     int64_t chunk_rows = 0;  // 0: as many as fit a share of the device's memory
   };
@@ -32,20 +32,14 @@ class LmHead {
   // out (n, V) of x (n, C).
   void logits(Pass& pass, const TensorView& x, const TensorView& out) const;
   // Adds the losses of all rows to scalars->loss_sum. When training, dx (N, C) becomes the gradient of the mean loss
-  // over the step's targets and the weight's gradient accumulates; otherwise dx is not looked at.
+  // over the step's targets and the weight's gradient accumulates; otherwise dx is not read or written.
   void loss(Pass& pass, const TensorView& x, const Targets& targets, const TensorView& dx) const;
 
  private:
-  // The weight and bias with zeros behind them, up to a size that a GPU multiplies fast; undefined: as they are.
-  struct Extended {
-    TensorView weight, bias;
-  };
-  Extended extend(Pass& pass) const;
-  // Logits, and x's gradient, of one chunk. Its rows have room for the extended vocabulary.
-  void multiply(Pass& pass, const Extended& head, const TensorView& x, const TensorView& logits) const;
-  void backward_input(Pass& pass, const Extended& head, const TensorView& dlogits, const TensorView& dx) const;
+  // The layer with a vocabulary that a GPU multiplies fast.
+  Linear::Padded pad(Pass& pass) const;
   int64_t chunk_rows(const ExecContext& ctx, DType dtype, int64_t rows) const;
-  // The losses of x's rows, and with dx its gradient.
+  // The losses of x's rows, and when training its gradient in dx.
   void chunked_loss(Pass& pass, const TensorView& x, const Targets& targets, const TensorView& dx) const;
 
   Options options_;

@@ -21,9 +21,9 @@ MlmTransform::Saved MlmTransform::forward(Pass& pass, const TensorView& x) const
               .activated = pass.scratch(x.shape, "transform activated"),
               .y = pass.scratch(x.shape, "transform normed"),
               .stats = norm_.scratch_stats(pass, x.rows())};
-  dense_.forward(pass, Operand(x), saved.dense);
-  activation_forward(pass.ctx, {.kind = activation_, .x = saved.dense, .y = Operand(saved.activated)});
-  norm_.forward(pass, saved.activated, {}, {}, {}, saved.stats, Operand(saved.y));
+  dense_.forward(pass, x, saved.dense);
+  activation_forward(pass.ctx, {.kind = activation_, .x = saved.dense, .y = saved.activated});
+  norm_.forward(pass, saved.activated, {}, {}, {}, saved.stats, saved.y);
   return saved;
 }
 
@@ -33,7 +33,7 @@ void MlmTransform::backward(Pass& pass, const TensorView& x, const Saved& saved,
   activation_backward(
       pass.ctx,
       {.kind = activation_, .x = saved.dense, .dy = dy, .dx = saved.dense, .dbias = bias.grad, .bias_beta = bias.beta});
-  dense_.backward_weight(pass, Operand(x), saved.dense);
+  dense_.backward_weight(pass, x, saved.dense);
   dense_.backward_input(pass, saved.dense, dy);
 }
 

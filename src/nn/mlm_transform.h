@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a masked language model does to a hidden state before the vocabulary's product: dense, gelu, norm.
+// The layer in front of a masked language model's head: dense, GELU, norm.
 #pragma once
 
 #include "nn/linear.h"
@@ -15,7 +15,7 @@ class MlmTransform {
     int64_t width = 0;
     bool bias = true;
     Activation activation = Activation::gelu_erf;
-    Norm::Options norm;  // its name and width are ours
+    Norm::Options norm;  // the layer sets its name and width
     float init_std = 0.02f;
   };
   struct Saved {

@@ -28,7 +28,7 @@ NormStats Norm::scratch_stats(Pass& pass, int64_t rows) const {
 }
 
 void Norm::forward(Pass& pass, const TensorView& x, const TensorView& delta, const Drop& drop, const TensorView& sum,
-                   const NormStats& stats, const Operand& y, const MatmulArgs& product) const {
+                   const NormStats& stats, const Operand& y, const Product& product) const {
   norm_forward(pass.ctx, {.kind = kind_,
                           .x = x,
                           .delta = delta,
@@ -45,13 +45,15 @@ void Norm::forward(Pass& pass, const TensorView& x, const TensorView& delta, con
                           .product = product});
 }
 
-TensorView Norm::backward(Pass& pass, const Backward& call) const {
+Operand Norm::backward(Pass& pass, const Backward& call) const {
   const auto weight = pass.grads->write(weight_), bias = pass.grads->write(bias_);
-  const auto branch = pass.grads->write(call.branch_bias);
+  const auto branch = pass.grads->write(call.branch ? call.branch->bias() : kNoParam);
   const TensorView dropped = call.drop.on ? call.sum : TensorView{};
+  Operand dbranch = call.drop.on ? dropped : call.dx;
+  if (call.branch) dbranch = call.branch->output_gradient(pass, dbranch.rows(), "d branch", dbranch.plain);
   const bool collects = weight.grad.defined() || bias.grad.defined() || branch.grad.defined();
-  pass.waiting.settle(pass.ctx, call.dx);
-  if (call.y.defined()) pass.waiting.settle(pass.ctx, call.y);
+  pass.deferred.settle(pass.ctx, call.dx);
+  if (call.y.defined()) pass.deferred.settle(pass.ctx, call.y.plain);
   norm_backward(pass.ctx, {.kind = kind_,
                            .sum = call.sum,
                            .mean = call.stats.mean,
@@ -65,14 +67,14 @@ TensorView Norm::backward(Pass& pass, const Backward& call) const {
                            .weight_beta = weight.beta,
                            .bias_beta = bias.beta,
                            .weight_offset = offset_,
-                           .y = Operand(call.y),
+                           .y = call.y,
                            .bias = bias_ == kNoParam ? TensorView{} : pass.weights[bias_],
                            .dropped = dropped,
                            .dropout_site = call.drop.site,
                            .dbranch_bias = branch.grad,
                            .branch_beta = branch.beta,
-                           .later = call.waits && collects ? &pass.waiting.sums() : nullptr});
-  return dropped.defined() ? dropped : call.dx;
+                           .later = call.defers && collects ? &pass.deferred.sums() : nullptr});
+  return dbranch;
 }
 
 }  // namespace gradmill

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norm: RMSNorm or LayerNorm with its parameters; the residual add is fused in front (see ops/norm/norm.h).
+// Norm: RMSNorm or LayerNorm with its parameters, after a fused residual add (see ops/norm/norm.h).
 #pragma once
 
-#include "core/operand.h"
+#include "nn/linear.h"
 #include "nn/pass.h"
 #include "ops/norm/norm.h"
 
 namespace gradmill {
 
-// What a branch's output still has to go through before it joins the stream.
+// The dropout of a branch's output before it joins the stream.
 struct Drop {
   bool on = false;
   uint32_t site = 0;
@@ -36,26 +36,26 @@ class Norm {
   bool defined() const { return weight_ != kNoParam; }
   bool wants(const Gradients& grads) const { return grads.wants(weight_) || grads.wants(bias_); }
   NormStats alloc_stats(Pass& pass, Slot slot, int64_t rows) const;
-  // Until the caller's scope ends.
+  // In scratch until the caller's scope ends.
   NormStats scratch_stats(Pass& pass, int64_t rows) const;
   // sum = x + drop(delta) (delta and sum undefined together), y = norm(sum). May overwrite delta.
-  // `product`, if it has a c, is what makes delta.
+  // `product`, if defined, makes delta.
   void forward(Pass& pass, const TensorView& x, const TensorView& delta, const Drop& drop, const TensorView& sum,
-               const NormStats& stats, const Operand& y, const MatmulArgs& product = {}) const;
+               const NormStats& stats, const Operand& y, const Product& product = {}) const;
 
   struct Backward {
     TensorView sum;
     NormStats stats;
     TensorView dy;
-    TensorView dresidual;            // or undefined
+    TensorView dresidual;            // the gradient that bypasses the norm, or undefined
     TensorView dx;                   // out: dresidual + norm'(dy); may be either of them, or `sum` without drop
-    TensorView y;                    // out: the forward's output again, or undefined
+    Operand y;                       // out: the forward's output again, or undefined
     Drop drop;                       // as the forward had it
-    ParamId branch_bias = kNoParam;  // of the linear layer that made delta: it collects the gradient of delta
-    bool waits = false;              // what parameters collect may come with pass.waiting
+    const Linear* branch = nullptr;  // the layer that made delta, whose bias gets delta's gradient
+    bool defers = false;             // the parameters' gradients may come with pass.deferred
   };
-  // Returns the gradient of delta: drop(dx) over `sum`, which nobody needs any more, or dx itself.
-  TensorView backward(Pass& pass, const Backward& call) const;
+  // Returns the gradient of delta: drop(dx) over `sum`, which is not needed any more, or dx itself.
+  Operand backward(Pass& pass, const Backward& call) const;
 
  private:
   NormKind kind_ = NormKind::rms;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "nn/dora.h"
 #include "ops/convert.h"
 #include "ops/init.h"
 #include "ops/quantise.h"
@@ -183,8 +182,8 @@ void Weights::set(ExecContext& ctx, ParamId id, const float* values) {
 
 void Weights::refresh_compute(ExecContext& ctx) {
   if (compute_.defined()) convert(ctx, {.from = master_, .to = compute_});
-  refresh_base_norms(ctx, *this);
-  refresh_gains(ctx, *this);
+  refresh_base_norms(ctx);
+  refresh_gains(ctx);
 }
 
 std::vector<float> Weights::get(ExecContext& ctx, ParamId id) const {
@@ -220,7 +219,7 @@ void Weights::initialise(ExecContext& ctx, uint64_t seed) {
     }
   }
   refresh_compute(ctx);
-  init_magnitudes(ctx, *this);
+  init_magnitudes(ctx);
 }
 
 Gradients::Gradients(ExecContext& ctx, const ParamTable& table) : table_(&table) {

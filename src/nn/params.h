@@ -24,7 +24,7 @@ struct ParamSpec {
   Init init = Init::normal;
   float init_std = 0.02f;  // uniform: half the width of the interval
   bool trainable = true;
-  // Of an adapter, or computed from other parameters: no model file has it, and no plan freezes it.
+  // Part of an adapter, or computed from other parameters: no model file has it, and no plan freezes it.
   bool beside_model = false;
   bool linear = false;  // the weight of a linear layer
   WeightFormat format = WeightFormat::compute;
@@ -37,7 +37,7 @@ struct ParamSpec {
 // Matrices decay, vectors (norms, biases) do not.
 enum ParamGroupId : int32_t { kDecayGroup = 0, kNoDecayGroup = 1, kNumParamGroups = 2 };
 
-// One slice of a linear layer with an adapter, and with DoRA what its gains are made of (see nn/dora.h).
+// One slice of a linear layer with an adapter, and with DoRA the parameters that give its gains (see nn/dora.cpp).
 struct AdaptedSlice {
   ParamId weight = kNoParam;
   int64_t row_begin = 0, row_end = 0;  // of the weight
@@ -55,7 +55,7 @@ class ParamTable {
   explicit ParamTable(AdapterPlan plan) : plan_(std::move(plan)) {}
 
   const AdapterPlan& plan() const { return plan_; }
-  // Once the model is complete: throws a usage error when the plan names what is not there.
+  // To be called once the model is complete. Throws a usage error when the plan names something that it does not have.
   void check_plan() const;
   // Parameters of the plan's frozen base become untrainable here.
   ParamId add(ParamSpec spec);
@@ -94,15 +94,15 @@ class Weights {
  public:
   Weights(ExecContext& ctx, const ParamTable& table, DType compute_dtype);
 
-  // What layers read: the compute dtype (fp32 where the format says so). Not for quantised parameters.
+  // The tensor that layers read, in the compute dtype (fp32 where the format says so). Not for quantised parameters.
   TensorView operator[](ParamId id) const {
     assert(!is_quantised(id));
     return views_[static_cast<size_t>(id)];
   }
-  // The same of any parameter: a quantised one is written to scratch, for as long as the caller's scope lives.
+  // The same for any parameter: a quantised one is dequantised to scratch, which lives until the caller's scope ends.
   TensorView plain(ExecContext& ctx, ParamId id) const;
   bool is_quantised(ParamId id) const { return scales_[static_cast<size_t>(id)].defined(); }
-  // What the optimiser changes; undefined for a frozen parameter.
+  // The tensor that the optimiser changes; undefined for a frozen parameter.
   TensorView master(ParamId id) const;
   TensorView flat_master() const { return master_; }
   TensorView flat_compute() const { return compute_; }  // undefined when masters are computed with
@@ -114,17 +114,23 @@ class Weights {
 
   // Random values (see ops/init.h), of frozen parameters too.
   void initialise(ExecContext& ctx, uint64_t seed);
-  // Writes one parameter from a contiguous tensor of the host, of any float type: master and compute copy, or what a
-  // frozen parameter has. After the last one, refresh_compute. Quantising needs scratch.
+  // Writes all copies of one parameter from a contiguous host tensor of any float type. Call refresh_compute after the
+  // last one. Quantising needs scratch.
   void load(ExecContext& ctx, ParamId id, const TensorView& host);
   void set(ExecContext& ctx, ParamId id, const float* values);
-  // The master's values, or what a frozen parameter's are worth.
+  // The master's values, or a frozen parameter's, dequantised.
   std::vector<float> get(ExecContext& ctx, ParamId id) const;
-  // Everything that follows from masters and frozen weights again, after they were written from outside: compute
+  // Recomputes everything that follows from masters and frozen weights, after they were written from outside: compute
   // copies, and with DoRA norms and gains (which need scratch).
   void refresh_compute(ExecContext& ctx);
+  // Recomputes DoRA's gains from the current adapters and magnitudes. Call it after every update.
+  void refresh_gains(ExecContext& ctx) const;
+  // Sets DoRA's magnitudes of fresh adapters to the norms, so that gains are 1.
+  void init_magnitudes(ExecContext& ctx) const;
 
  private:
+  // Recomputes ‖W‖² of the rows of frozen weights that have magnitudes.
+  void refresh_base_norms(ExecContext& ctx) const;
   void clear_padding(ExecContext& ctx);
   TensorView allocate_frozen(ExecContext& ctx, const ParamSpec& spec);
   void initialise_frozen(ExecContext& ctx, ParamId id, uint64_t seed);

@@ -23,7 +23,7 @@ void RelativePositions::forward(Pass& pass, NormStats& stats) const {
   if (!norm_.defined()) return;
   pass.relative = pass.slot(Slot::x, table.shape, table.dtype, "norm");
   stats = norm_.alloc_stats(pass, Slot::x, table.rows());
-  norm_.forward(pass, table, {}, {}, {}, stats, Operand(pass.relative));
+  norm_.forward(pass, table, {}, {}, {}, stats, pass.relative);
 }
 
 void RelativePositions::begin_backward(Pass& pass) const {

@@ -13,7 +13,7 @@ class RelativePositions {
   struct Options {
     int64_t rows = 0, width = 0;
     bool normed = true;
-    Norm::Options norm;  // its name and width are ours
+    Norm::Options norm;  // the table sets its name and width
     float init_std = 0.02f;
   };
 
@@ -25,8 +25,8 @@ class RelativePositions {
 
   // Sets pass.relative, in a slot that the backward finds again.
   void forward(Pass& pass, NormStats& stats) const;
-  // Before the layers' backward: room for the sum of their gradients in pass.drelative, in the caller's scope. Nothing
-  // when no one wants it.
+  // Before the layers' backward: allocates the sum of their gradients, pass.drelative, in the caller's scope, if
+  // anything needs it.
   void begin_backward(Pass& pass) const;
   // After it.
   void end_backward(Pass& pass, const NormStats& stats) const;

@@ -32,8 +32,8 @@ class SavePolicy {
  public:
   // Everything: the fastest backward.
   static constexpr SavePolicy none() { return SavePolicy("none", ~0u); }
-  // All but what backward kernels can write again on their way: norm outputs and the activation's output. The last
-  // blocks keep these too: the others write them again in their memory (see BlockRooms).
+  // Everything but what backward kernels can write again while they run: norm outputs and the activation's output. The
+  // last blocks keep these too, in the buffers where the others write them again (see SharedBuffers).
   static constexpr SavePolicy cheap() {
     return SavePolicy("cheap", ~(bit(Slot::norm1) | bit(Slot::norm2) | bit(Slot::hidden)));
   }

@@ -24,7 +24,7 @@ struct ActivationGradArgs {
   Activation kind = Activation::gelu_tanh;
   TensorView x;         // the input of the forward
   TensorView dy;        // (N, F)
-  TensorView dx;        // like x, out; may be x or, for plain activations, dy
+  Operand dx;           // like x, out; may be x or, for plain activations, dy
   Operand y;            // (N, F) out: recomputes the forward's output with the same bits; or undefined
   TensorView dbias;     // (columns of dx) fp32: the column sums of dx as stored; or undefined
   float bias_beta = 0;  // dbias = new + beta * old

@@ -140,7 +140,7 @@ template <Device D, class T>
 void activation_backward(ExecContext& ctx, const ActivationGradArgs& args, const TensorView& partials) {
   using N = cuda::Native<T>;
   constexpr int kPack = 16 / sizeof(N);
-  const TensorView &x = args.x, &dy = args.dy, &dx = args.dx, &y = args.y.plain;
+  const TensorView &x = args.x, &dy = args.dy, &dx = args.dx.plain, &y = args.y.plain;
   const GradRows<N> rows{.x = cuda::native<T>(x),
                          .x_stride = x.row_stride,
                          .dy = cuda::native<T>(dy),

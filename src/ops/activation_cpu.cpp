@@ -99,7 +99,7 @@ void backward_rows(const ActivationGradArgs& args, int64_t begin, int64_t end) {
     const T* gate = args.x.row<T>(r);
     const T* up = gate + size;
     const T* dy = args.dy.row<T>(r);
-    T* dgate = args.dx.row<T>(r);
+    T* dgate = args.dx.plain.row<T>(r);
     T* dup = dgate + size;
     for_each_vector(size, [&](int64_t, auto in, auto out) HWY_ATTR {
       const Point p = Act::point(in(gate));

@@ -3,7 +3,6 @@
 
 #include "adapters/peft_folder.h"
 #include "model_files/load_weights.h"
-#include "nn/dora.h"
 
 namespace gradmill {
 namespace {
@@ -28,7 +27,7 @@ class SessionFiller final : public WeightsFiller {
   }
   void finish() override {
     weights_.refresh_compute(ctx_);
-    init_magnitudes(ctx_, weights_);
+    weights_.init_magnitudes(ctx_);
   }
 
  private:

@@ -7,7 +7,6 @@
 
 #include "cpu/cpu_runtime.h"
 #include "cuda/gpu_runtime.h"
-#include "nn/dora.h"
 #include "ops/ema.h"
 #include "ops/transfer.h"
 #include "session/memory_check.h"
@@ -290,7 +289,7 @@ void Session::train_step_ops(const Inputs& inputs) {
 
 void Session::update_ops() {
   optimizer_->update(ctx_, *weights_, *grads_);
-  refresh_gains(ctx_, *weights_);
+  weights_->refresh_gains(ctx_);
   if (has_average()) {
     ema_update(ctx_, {.average = average_, .weights = weights_->flat_master(), .decay = options_.ema_decay});
   }

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <optional>
 
-#include "nn/dora.h"
 #include "nn/linear.h"
 #include "support/op_test.h"
 
@@ -52,18 +51,18 @@ class AdapterTest : public OpTest {
                 const TensorView& dx, bool weight_first) {
     const ArenaScope scope(ctx_.scratch);
     grads_->begin_step();
-    if (p.adapters.room.defined()) p.adapters.room = p.scratch({kRows, params_.max_rank()}, "room");
+    if (p.adapters.buffer.defined()) p.adapters.buffer = p.scratch({kRows, params_.max_rank()}, "buffer");
     layer.backward_bias(p, dy);
-    const TensorView dz = layer.backward_magnitude(p, y, dy, p.scratch(dy.shape, "dz"));
-    if (weight_first) layer.backward_weight(p, Operand(x), dz);
+    const Operand dz = layer.backward_magnitude(p, y, dy, p.scratch(dy.shape, "dz"));
+    if (weight_first) layer.backward_weight(p, x, dz);
     layer.backward_input(p, dz, dx);
-    if (!weight_first) layer.backward_weight(p, Operand(x), dz);
+    if (!weight_first) layer.backward_weight(p, x, dz);
   }
 
   void expect_all_gradients(const Linear& layer, Pass& p, bool weight_first) {
     const TensorView x = matrix(1, kWidth), y = tensor({kRows, layer.out()}, DType::fp32), dy = matrix(2, layer.out()),
                      dx = tensor(x.shape, DType::fp32);
-    const auto forward = [&] { layer.forward(p, Operand(x), y); };
+    const auto forward = [&] { layer.forward(p, x, y); };
     forward();
     backward(layer, p, x, y, dy, dx, weight_first);
     ASSERT_TRUE(grads_->all_written());
@@ -78,7 +77,7 @@ class AdapterTest : public OpTest {
       check.forward = forward;
       if (params_.spec(id).name.ends_with("magnitude")) {
         check.forward = [&] {
-          refresh_gains(ctx_, *weights_);
+          weights_->refresh_gains(ctx_);
           forward();
         };
       }
@@ -108,7 +107,7 @@ TEST_P(AdapterTest, LoraOnAllSlicesAndOnSome) {
       const Linear layer = make_linear(true);
       Pass p = pass();
       expect_all_gradients(layer, p, false);
-      if (dropout == 0) p.adapters.room = tensor({kRows, params_.max_rank()}, DType::fp32);
+      if (dropout == 0) p.adapters.buffer = tensor({kRows, params_.max_rank()}, DType::fp32);
       expect_all_gradients(layer, p, true);
     }
   }
@@ -140,7 +139,7 @@ TEST_P(AdapterTest, SharedLowRankGradientsChangeNothing) {
   std::vector<float> first;
   for (int mode = 0; mode < 3; ++mode) {
     Pass p = pass();
-    if (mode > 0) p.adapters.room = tensor({kRows + 5, params_.max_rank() + 3}, DType::fp32);
+    if (mode > 0) p.adapters.buffer = tensor({kRows + 5, params_.max_rank() + 3}, DType::fp32);
     grads_->begin_step();
     std::vector<float> all;
     // Other values at the same address must not be mistaken for the previous ones.
@@ -149,9 +148,9 @@ TEST_P(AdapterTest, SharedLowRankGradientsChangeNothing) {
       const std::vector<float> values = random_values(dy.numel(), 10 + round);
       std::copy(values.begin(), values.end(), dy.ptr<float>());
       const bool weight_first = mode == 2;
-      if (weight_first) layer.backward_weight(p, Operand(x), dy);
+      if (weight_first) layer.backward_weight(p, x, dy);
       layer.backward_input(p, dy, dx);
-      if (!weight_first) layer.backward_weight(p, Operand(x), dy);
+      if (!weight_first) layer.backward_weight(p, x, dy);
       const std::vector<float> out = download(dx);
       all.insert(all.end(), out.begin(), out.end());
     }
@@ -172,7 +171,7 @@ TEST_P(AdapterTest, FreshAdaptersChangeNothing) {
     const TensorView x = matrix(1, kWidth), y = tensor({kRows, layer.out()}, DType::fp32),
                      plain = tensor(y.shape, DType::fp32);
     Pass p = pass();
-    layer.forward(p, Operand(x), y);
+    layer.forward(p, x, y);
     const AdapterPlan with = plan_;
     plan_.linears.clear();
     const std::vector<float> weight = weights_->get(ctx_, layer.weight()), bias = weights_->get(ctx_, layer.bias());
@@ -180,7 +179,7 @@ TEST_P(AdapterTest, FreshAdaptersChangeNothing) {
     weights_->set(ctx_, base.weight(), weight.data());
     weights_->set(ctx_, base.bias(), bias.data());
     Pass q = pass();
-    base.forward(q, Operand(x), plain);
+    base.forward(q, x, plain);
     expect_close(download(y), download(plain), 1e-6, "y");
     plan_ = with;
   }

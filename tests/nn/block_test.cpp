@@ -39,17 +39,18 @@ class BlockTest : public LayerTest {
     const TensorView x = matrix(1), y = tensor(x.shape, DType::fp32), dy = matrix(2);
     Pass p = pass();
     BlockSaved saved;
-    BlockRooms rooms;
+    BlockBuffers shared;
     const TensorView start = tensor(x.shape, DType::fp32);  // the backward will write over it
     const StreamBuffers buffers{tensor(x.shape, DType::fp32), tensor(x.shape, DType::fp32)};
     const auto forward = [&] {
       ctx_.saved.release({});
       const ArenaScope scope(ctx_.scratch);
       std::copy_n(x.ptr<float>(), x.numel(), start.ptr<float>());
-      Stream stream{Operand(start), {}, {}};
+      Stream stream{start, {}, {}, {}};
       saved = {};
-      rooms = block.make_rooms(p, x.rows(), 1).of(1);  // that of another block: what is written there does not stay
-      block.forward(p, stream, buffers, rooms, saved);
+      // Those of another block: what is written there does not stay.
+      shared = block.make_buffers(p, x.rows(), 1).of(1);
+      block.forward(p, stream, buffers, shared, saved);
       // The stream's value, as a norm after the block would see it.
       finish_product(ctx_, stream.product);
       if (stream.drop.on) dropout(ctx_, {.x = stream.delta, .y = stream.delta, .site = stream.drop.site});
@@ -63,10 +64,10 @@ class BlockTest : public LayerTest {
       std::copy_n(dy.ptr<float>(), dy.numel(), dx.ptr<float>());
       StreamGrad grad{.dx = dx, .branch = probability > 0 ? dropped : dx};
       if (probability > 0) dropout(ctx_, {.x = grad.dx, .y = dropped, .site = options.dropout_site + 1});
-      // As the norm behind the block would.
-      if (block.last_bias() != kNoParam) block.mlp().down().backward_bias(p, grad.branch);
-      block.backward(p, saved, rooms, grad, kNoParam);
-      p.waiting.run(ctx_);
+      // As the norm after the block would.
+      if (block.last_layer()) block.last_layer()->backward_bias(p, grad.branch.plain);
+      block.backward(p, saved, shared, grad, nullptr);
+      p.deferred.run(ctx_);
       std::copy_n(grad.dx.ptr<float>(), dx.numel(), dx.ptr<float>());
     };
     expect_all_gradients(forward, backward, y, dy, x, dx);

@@ -14,11 +14,11 @@ TEST_P(LayerTest, Linear) {
                    dx = tensor(x.shape, DType::fp32);
   Pass p = pass();
   const auto backward = [&] {
-    layer.backward_weight(p, Operand(x), dy);
+    layer.backward_weight(p, x, dy);
     layer.backward_bias(p, dy);
     layer.backward_input(p, dy, dx);
   };
-  expect_all_gradients([&] { layer.forward(p, Operand(x), y); }, backward, y, dy, x, dx);
+  expect_all_gradients([&] { layer.forward(p, x, y); }, backward, y, dy, x, dx);
 }
 
 TEST_P(LayerTest, Norms) {
@@ -29,7 +29,7 @@ TEST_P(LayerTest, Norms) {
     Pass p = pass();
     const TensorView x = matrix(1), y = tensor(x.shape, DType::fp32), dy = matrix(2), dx = tensor(x.shape, DType::fp32);
     const NormStats stats = layer.alloc_stats(p, Slot::stats1, kRows);
-    expect_all_gradients([&] { layer.forward(p, x, {}, {}, {}, stats, Operand(y)); },
+    expect_all_gradients([&] { layer.forward(p, x, {}, {}, {}, stats, y); },
                          [&] { layer.backward(p, {.sum = x, .stats = stats, .dy = dy, .dx = dx}); }, y, dy, x, dx);
   }
 }
@@ -57,14 +57,14 @@ TEST_P(LayerTest, SelfAttention) {
       AttentionSaved saved;
       const auto forward = [&] {
         ctx_.saved.release({});
-        MatmulArgs left = layer.forward(p, Operand(x), saved, y);
-        finish_product(ctx_, left);
+        Product product = layer.forward(p, x, saved, y);
+        finish_product(ctx_, product);
       };
       const auto backward = [&] {
         const ArenaScope scope(ctx_.scratch);
-        const TensorView dqkv = layer.backward(p, saved, dy, dx);
+        const Operand dqkv = layer.backward(p, saved, dy, dx);
         layer.out().backward_bias(p, dy);
-        layer.qkv().backward_weight(p, Operand(x), dqkv);
+        layer.qkv().backward_weight(p, x, dqkv);
       };
       expect_all_gradients(forward, backward, y, dy, x, dx);
     }
@@ -82,13 +82,13 @@ TEST_P(LayerTest, MlpOfEachActivation) {
     MlpSaved saved;
     const auto forward = [&] {
       ctx_.saved.release({});
-      layer.forward_hidden(p, Operand(x), saved);
-      MatmulArgs left = layer.forward_down(p, saved, y);
-      finish_product(ctx_, left);
+      layer.forward_hidden(p, x, saved);
+      Product product = layer.forward_down(p, saved, y);
+      finish_product(ctx_, product);
     };
     const auto backward = [&] {
       const ArenaScope scope(ctx_.scratch);
-      layer.up().backward_weight(p, Operand(x), layer.backward(p, saved, {}, dy, dx));
+      layer.up().backward_weight(p, x, layer.backward(p, saved, {}, dy, dx));
       layer.down().backward_bias(p, dy);
     };
     expect_all_gradients(forward, backward, y, dy, x, dx);

@@ -81,9 +81,9 @@ TEST_P(ActivationTest, MatchesFp32) {
       const float ulps = on_gpu() && dtype() == DType::fp32 ? 8 : 1;
       expect_within_ulps(download(narrow.forward.y.plain), download(wide.forward.y.plain), dtype(), ulps, "y");
       if (on_gpu()) {
-        expect_slopes(download(narrow.backward.dx), download(wide.backward.dx), dtype());
+        expect_slopes(download(narrow.backward.dx.plain), download(wide.backward.dx.plain), dtype());
       } else {
-        expect_within_ulps(download(narrow.backward.dx), download(wide.backward.dx), dtype(), 1, "dx");
+        expect_within_ulps(download(narrow.backward.dx.plain), download(wide.backward.dx.plain), dtype(), 1, "dx");
       }
     }
   }
@@ -94,17 +94,17 @@ TEST_P(ActivationTest, BackwardInPlace) {
     const ArenaScope scope(ctx_.persistent);
     const Problem p = make(kind, dtype(), kRows, kind == Activation::swiglu ? 520 : kCols);
     activation_backward(ctx_, p.backward);
-    const std::vector<float> expected = download(p.backward.dx);
+    const std::vector<float> expected = download(p.backward.dx.plain);
     if (!is_gated(kind)) {
       ActivationGradArgs over_dy = p.backward;
       over_dy.dx = over_dy.dy = upload(download(p.backward.dy), p.backward.dy.shape, dtype());
       activation_backward(ctx_, over_dy);
-      expect_same_bits(download(over_dy.dx), expected, "dx over dy");
+      expect_same_bits(download(over_dy.dx.plain), expected, "dx over dy");
     }
     ActivationGradArgs over_x = p.backward;
     over_x.dx = over_x.x;
     activation_backward(ctx_, over_x);
-    expect_same_bits(download(over_x.dx), expected, "dx over x");
+    expect_same_bits(download(over_x.dx.plain), expected, "dx over x");
   }
 }
 
@@ -122,7 +122,7 @@ TEST_P(ActivationTest, BackwardGivesOutputAndBias) {
         activation_backward(ctx_, p.backward);
         const std::vector<float> old = random_values(width, 3);
         const TensorView dbias = upload(old, {width}, DType::fp32);
-        bias_grad(ctx_, {.dy = p.backward.dx, .dbias = dbias, .beta = 0.5f});
+        bias_grad(ctx_, {.dy = p.backward.dx.plain, .dbias = dbias, .beta = 0.5f});
 
         ActivationGradArgs fused = p.backward;
         fused.dx = fused.x;
@@ -130,7 +130,7 @@ TEST_P(ActivationTest, BackwardGivesOutputAndBias) {
         fused.dbias = upload(old, {width}, DType::fp32);
         fused.bias_beta = 0.5f;
         activation_backward(ctx_, fused);
-        expect_same_bits(download(fused.dx), download(p.backward.dx), "dx");
+        expect_same_bits(download(fused.dx.plain), download(p.backward.dx.plain), "dx");
         expect_same_bits(download(fused.dbias), download(dbias), "dbias");
         if (with_output) expect_same_bits(download(fused.y.plain), download(p.forward.y.plain), "y");
       }
@@ -149,7 +149,7 @@ TEST_P(ActivationTest, BackwardGivesOutputAlone) {
       fused.dx = fused.x;
       fused.y = Operand(tensor({kRows, cols}, dtype()));
       activation_backward(ctx_, fused);
-      expect_same_bits(download(fused.dx), download(p.backward.dx), "dx");
+      expect_same_bits(download(fused.dx.plain), download(p.backward.dx.plain), "dx");
       expect_same_bits(download(fused.y.plain), download(p.forward.y.plain), "y");
     }
   }
@@ -203,10 +203,10 @@ TEST_P(ActivationTest, BitsDoNotDependOnThreads) {
     activation_backward(ctx_, p.backward);
     if (threads == 1) {
       y = download(p.forward.y.plain);
-      dx = download(p.backward.dx);
+      dx = download(p.backward.dx.plain);
     }
     expect_same_bits(download(p.forward.y.plain), y, "y");
-    expect_same_bits(download(p.backward.dx), dx, "dx");
+    expect_same_bits(download(p.backward.dx.plain), dx, "dx");
   }
 }
 
@@ -228,7 +228,7 @@ TEST_P(ActivationFp32, CentralDifferences) {
     const GradientCheck check{.forward = [&] { activation_forward(ctx_, p.forward); },
                               .output = p.forward.y.plain,
                               .doutput = download(p.backward.dy)};
-    expect_gradient(check, p.forward.x, download(p.backward.dx), "x");
+    expect_gradient(check, p.forward.x, download(p.backward.dx.plain), "x");
   }
 }
 

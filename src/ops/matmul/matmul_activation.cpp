@@ -56,8 +56,8 @@ bool prefers_library(ExecContext& ctx, const MatmulActivationGradArgs& args) {
   const ArenaScope scope(ctx.scratch);
   TensorView partials;
   if (args.dbias.defined()) {
-    const int64_t count = bias_grad_chunks(ctx.device, args.dx).count;
-    partials = ctx.alloc_scratch({count, args.dx.cols()}, DType::fp32, "bias partials");
+    const int64_t count = bias_grad_chunks(ctx.device, args.dx.plain).count;
+    partials = ctx.alloc_scratch({count, args.dx.plain.cols()}, DType::fp32, "bias partials");
   }
   return ask_gpu(args.x.dtype,
                  [&]<class T>() { return prefers_matmul_gelu_backward<Device::cuda, T>(ctx, args, partials); });
@@ -83,16 +83,18 @@ bool matmul_activation_backward_can_overwrite(ExecContext& ctx, const MatmulActi
 }
 
 void matmul_activation(ExecContext& ctx, const MatmulActivationArgs& args) {
-  assert(args.x.rows() == args.y.rows() && args.x.cols() == (is_gated(args.kind) ? 2 : 1) * args.y.cols());
-  assert(args.a.rows() == args.x.rows() && args.b.rows() == args.x.cols() && args.a.cols() == args.b.cols());
-  assert(args.x.dtype == args.y.dtype && args.a.dtype == args.x.dtype && args.b.dtype == args.x.dtype);
-  const MatmulArgs product{.a = args.a, .b = args.b, .c = args.x, .transpose_b = true, .bias = args.bias};
-  const Kernel kernel = choose_kernel(ctx, args);
+  const TensorView& y = args.y.plain;
+  assert(args.x.rows() == y.rows() && args.x.cols() == (is_gated(args.kind) ? 2 : 1) * y.cols());
+  assert(args.x.dtype == y.dtype);
+  assert(!args.product.defined() || (args.product.c.data == args.x.data && args.product.c.dtype == y.dtype));
+  assert(!args.product.transpose_a && args.product.transpose_b == args.product.defined() && args.product.beta == 0);
+  const Kernel kernel = args.product.defined() ? choose_kernel(ctx, args) : Kernel::separate;
   if (kernel == Kernel::separate) {
-    matmul(ctx, product);
-    return activation_forward(ctx, {.kind = args.kind, .x = args.x, .y = Operand(args.y)});
+    if (args.product.defined()) run_product(ctx, args.product);
+    return activation_forward(ctx, {.kind = args.kind, .x = args.x, .y = args.y});
   }
-  run_op(ctx, product_name(ctx, "matmul_activation", product), args.x.dtype, FloatTypes{}, cost_of(product, args.y),
+  const MatmulArgs product = matmul_args(args.product);
+  run_op(ctx, product_name(ctx, "matmul_activation", product), args.x.dtype, FloatTypes{}, cost_of(product, y),
          [&]<Device D, class T>() {
            if constexpr (D == Device::cuda) {
              if (kernel == Kernel::library) return matmul_gelu<D>(ctx, args);
@@ -108,14 +110,16 @@ namespace {
 
 void backward_separate(ExecContext& ctx, const MatmulActivationGradArgs& args) {
   const ArenaScope scope(ctx.scratch);
-  TensorView dy = args.dx;
-  if (is_gated(args.kind)) dy = ctx.alloc_scratch({args.dx.rows(), args.b.cols()}, args.dx.dtype, "d hidden");
-  matmul(ctx, {.a = args.a, .b = args.b, .c = dy});
+  Product product = args.product;
+  const TensorView& dx = args.dx.plain;
+  product.c = dx;
+  if (is_gated(args.kind)) product.c = ctx.alloc_scratch({dx.rows(), dx.cols() / 2}, dx.dtype, "d hidden");
+  run_product(ctx, product);
   activation_backward(ctx, {.kind = args.kind,
                             .x = args.x,
-                            .dy = dy,
+                            .dy = product.c,
                             .dx = args.dx,
-                            .y = Operand(args.y),
+                            .y = args.y,
                             .dbias = args.dbias,
                             .bias_beta = args.bias_beta});
 }
@@ -123,15 +127,16 @@ void backward_separate(ExecContext& ctx, const MatmulActivationGradArgs& args) {
 }  // namespace
 
 void matmul_activation_backward(ExecContext& ctx, const MatmulActivationGradArgs& args) {
-  assert(args.x.shape == args.dx.shape && args.x.dtype == args.dx.dtype);
-  assert(args.a.rows() == args.x.rows() && args.a.cols() == args.b.rows());
-  assert(args.a.dtype == args.x.dtype && args.b.dtype == args.x.dtype);
-  assert(args.x.cols() == (is_gated(args.kind) ? 2 : 1) * args.b.cols());
+  const TensorView& dx = args.dx.plain;
+  assert(args.x.shape == dx.shape && args.x.dtype == dx.dtype && !args.product.c.defined());
+  assert(args.x.cols() == (is_gated(args.kind) ? 2 : 1) * args.product.b.plain.cols());
+  assert(!args.product.transpose_a && !args.product.transpose_b && args.product.beta == 0);
   const Kernel kernel = choose_kernel(ctx, args);
   if (kernel == Kernel::separate) return backward_separate(ctx, args);
-  const MatmulArgs product{.a = args.a, .b = args.b, .c = args.dx};
+  MatmulArgs product = matmul_args(args.product);
+  product.c = dx;
   run_op(ctx, product_name(ctx, "matmul_activation_backward", product), args.x.dtype, FloatTypes{},
-         cost_of(product, args.x, args.y), [&]<Device D, class T>() {
+         cost_of(product, args.x, args.y.plain), [&]<Device D, class T>() {
            if constexpr (D == Device::cuda) {
              if (kernel == Kernel::library) return matmul_gelu_backward<D>(ctx, args);
              if constexpr (!std::is_same_v<T, float>) {
@@ -140,8 +145,8 @@ void matmul_activation_backward(ExecContext& ctx, const MatmulActivationGradArgs
              }
            }
          });
-  // The library could also compute the sums, but it rounds them to 16 bits and cannot add to existing ones.
-  if (args.dbias.defined()) bias_grad(ctx, {.dy = args.dx, .dbias = args.dbias, .beta = args.bias_beta});
+  // The library would give the sums as well, but rounded to 16 bits, and add nothing to them.
+  if (args.dbias.defined()) bias_grad(ctx, {.dy = dx, .dbias = args.dbias, .beta = args.bias_beta});
 }
 
 }  // namespace gradmill

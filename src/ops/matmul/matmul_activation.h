@@ -7,29 +7,27 @@
 #include "core/exec_context.h"
 #include "core/run_op.h"
 #include "ops/activation.h"
+#include "ops/matmul/product.h"
 
 namespace gradmill {
 
 struct MatmulActivationArgs {
   Activation kind = Activation::gelu_tanh;
-  TensorView a;        // (N, K)
-  TensorView b;        // (F, K); for gated kinds (2F, K), gate and up
-  TensorView bias;     // (F or 2F), or undefined
-  TensorView x;        // (N, F or 2F) out: a · bᵀ + bias
-  TensorView y;        // (N, F) out: the activation of x
+  Product product;     // computes x; undefined: x is there already, and only the activation is left to compute
+  TensorView x;        // (N, F), for gated kinds (N, 2F) with gate and up: the product's c
+  Operand y;           // (N, F) out: the activation of x
   bool exact = false;  // y must be the activation of the rounded x, because the backward will recompute it
 };
 void matmul_activation(ExecContext& ctx, const MatmulActivationArgs& args);
 
 struct MatmulActivationGradArgs {
   Activation kind = Activation::gelu_tanh;
-  TensorView a;         // (N, K)
-  TensorView b;         // (K, F)
-  TensorView x;         // (N, F or 2F) as written by the forward
-  TensorView dx;        // like x, out: its gradient if that of y is a · b; of gated kinds, or if
-                        // matmul_activation_backward_can_overwrite, it may be x
-  TensorView y;         // (N, F) out: the activation of x again, or undefined
-  TensorView dbias;     // (F or 2F) fp32: the column sums of dx as it is stored, or undefined
+  Product product;   // a (N, K) · b (K, F), the gradient of y; without c
+  TensorView x;      // (N, F or 2F) as written by the forward
+  Operand dx;        // like x, out: its gradient; for gated kinds, or if matmul_activation_backward_can_overwrite, it
+                     // may be x
+  Operand y;         // (N, F) out: the activation of x again, or undefined
+  TensorView dbias;  // (F or 2F) fp32: the column sums of dx as it is stored, or undefined
   float bias_beta = 0;  // dbias = new + beta * old
 };
 void matmul_activation_backward(ExecContext& ctx, const MatmulActivationGradArgs& args);

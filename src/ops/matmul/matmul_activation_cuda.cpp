@@ -12,19 +12,19 @@ namespace gradmill {
 namespace {
 
 cuda::GemmCall call_of(const MatmulActivationArgs& args) {
-  return {.a = args.a,
-          .b = args.b,
-          .c = args.y,
+  return {.a = args.product.a.plain,
+          .b = args.product.b.plain,
+          .c = args.y.plain,
           .transpose_b = true,
-          .bias = args.bias,
+          .bias = args.product.bias,
           .epilogue = cuda::GemmEpilogue::gelu,
           .aux = args.x};
 }
 
 cuda::GemmCall call_of(const MatmulActivationGradArgs& args) {
-  return {.a = args.a,
-          .b = args.b,
-          .c = args.dx,
+  return {.a = args.product.a.plain,
+          .b = args.product.b.plain,
+          .c = args.dx.plain,
           .epilogue = cuda::GemmEpilogue::gelu_gradient,
           .aux = args.x,
           .sums_follow = args.dbias.defined()};
@@ -35,24 +35,26 @@ cuda::GemmCall call_of(const MatmulActivationGradArgs& args) {
 template <Device D, class T>
 bool prefers_matmul_gelu(ExecContext& ctx, const MatmulActivationArgs& args) {
   return ctx.cuda->gemm().prefers(call_of(args), [&] {
-    matmul<D>(ctx, {.a = args.a, .b = args.b, .c = args.x, .transpose_b = true, .bias = args.bias});
-    activation_forward<D, T>(ctx, {.kind = Activation::gelu_tanh, .x = args.x, .y = Operand(args.y)});
+    matmul<D>(ctx, matmul_args(args.product));
+    activation_forward<D, T>(ctx, {.kind = Activation::gelu_tanh, .x = args.x, .y = args.y});
   });
 }
 
 // The trials write the bias's gradient, if requested, over its own partial sums, because only they read this scratch.
 template <Device D, class T>
 bool prefers_matmul_gelu_backward(ExecContext& ctx, const MatmulActivationGradArgs& args, const TensorView& partials) {
+  const TensorView& dx = args.dx.plain;
   TensorView dbias;
-  if (partials.defined()) dbias = TensorView(partials.data, DType::fp32, {args.dx.cols()});
-  const ActivationGradArgs gradient{
-      .kind = Activation::gelu_tanh, .x = args.x, .dy = args.dx, .dx = args.dx, .dbias = dbias};
+  if (partials.defined()) dbias = TensorView(partials.data, DType::fp32, {dx.cols()});
+  const ActivationGradArgs gradient{.kind = Activation::gelu_tanh, .x = args.x, .dy = dx, .dx = dx, .dbias = dbias};
+  MatmulArgs product = matmul_args(args.product);
+  product.c = dx;
   const auto apart = [&] {
-    matmul<D>(ctx, {.a = args.a, .b = args.b, .c = args.dx});
+    matmul<D>(ctx, product);
     activation_backward<D, T>(ctx, gradient, partials);
   };
   const auto add_sums = [&] {
-    if (dbias.defined()) bias_grad<D, T>(ctx, {.dy = args.dx, .dbias = dbias}, partials);
+    if (dbias.defined()) bias_grad<D, T>(ctx, {.dy = dx, .dbias = dbias}, partials);
   };
   return ctx.cuda->gemm().prefers(call_of(args), apart, add_sums);
 }

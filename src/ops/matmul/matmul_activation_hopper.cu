@@ -102,44 +102,48 @@ bool can_multiply(const ExecContext& ctx, const TensorView& a, int64_t hidden, c
 
 bool wide_hopper_supports(const ExecContext& ctx, const MatmulActivationArgs& args) {
   constexpr int64_t kMostDepth = 4096;  // with more, the library's faster GEMM gains more than the fusion saves
-  return args.a.cols() <= kMostDepth && can_multiply(ctx, args.a, args.y.cols(), args.b, args.bias, args.x, args.y);
+  const TensorView &a = args.product.a.plain, &b = args.product.b.plain, &bias = args.product.bias, &y = args.y.plain;
+  return a.cols() <= kMostDepth && can_multiply(ctx, a, y.cols(), b, bias, args.x, y);
 }
 
 bool wide_hopper_supports(const ExecContext& ctx, const MatmulActivationGradArgs& args) {
-  return can_multiply(ctx, args.a, args.b.cols(), args.b, args.x, args.dx, args.y);
+  const TensorView &a = args.product.a.plain, &b = args.product.b.plain, &dx = args.dx.plain, &y = args.y.plain;
+  return can_multiply(ctx, a, b.cols(), b, args.x, dx, y);
 }
 
 template <class T>
 void wide_hopper_matmul_activation(ExecContext& ctx, const MatmulActivationArgs& args) {
   using N = cuda::Native<T>;
-  const Maps maps{.left = cuda::map_tiles(args.a, kTileRows, kForwardBlock),
-                  .right = cuda::map_tiles(args.b, kTileColumns / kCluster, kForwardBlock),
+  const TensorView &a = args.product.a.plain, &b = args.product.b.plain, &bias = args.product.bias, &y = args.y.plain;
+  const Maps maps{.left = cuda::map_tiles(a, kTileRows, kForwardBlock),
+                  .right = cuda::map_tiles(b, kTileColumns / kCluster, kForwardBlock),
                   .x = cuda::map_tiles(args.x, kGroupRows)};
-  const Work<N> work{.bias = args.bias.defined() ? cuda::native<T>(args.bias) : nullptr,
-                     .y = cuda::native<T>(args.y),
-                     .y_stride = args.y.row_stride,
-                     .rows = int(args.a.rows()),
-                     .depth = int(args.a.cols()),
-                     .size = int(args.y.cols())};
+  const Work<N> work{.bias = bias.defined() ? cuda::native<T>(bias) : nullptr,
+                     .y = cuda::native<T>(y),
+                     .y_stride = y.row_stride,
+                     .rows = int(a.rows()),
+                     .depth = int(a.cols()),
+                     .size = int(y.cols())};
   with_activation<N>(args.kind, [&]<class Act, bool kGated>() { start<T, Forward<N, Act, kGated>>(ctx, maps, work); });
 }
 
 template <class T>
 void wide_hopper_matmul_activation_backward(ExecContext& ctx, const MatmulActivationGradArgs& args) {
   using N = cuda::Native<T>;
-  const Maps maps{.left = cuda::map_tiles(args.a, kTileRows, kBackwardBlock),
-                  .right = cuda::map_tiles(args.b, kBackwardBlock),
+  const TensorView &a = args.product.a.plain, &b = args.product.b.plain, &dx = args.dx.plain, &y = args.y.plain;
+  const Maps maps{.left = cuda::map_tiles(a, kTileRows, kBackwardBlock),
+                  .right = cuda::map_tiles(b, kBackwardBlock),
                   .x = cuda::map_tiles(args.x, kBatchRows, kTileColumns)};
   const Work<N> work{.x = cuda::native<T>(args.x),
-                     .dx = cuda::native<T>(args.dx),
-                     .y = args.y.defined() ? cuda::native<T>(args.y) : nullptr,
+                     .dx = cuda::native<T>(dx),
+                     .y = y.defined() ? cuda::native<T>(y) : nullptr,
                      .x_stride = args.x.row_stride,
-                     .dx_stride = args.dx.row_stride,
-                     .y_stride = args.y.row_stride,
-                     .rows = int(args.a.rows()),
-                     .depth = int(args.a.cols()),
-                     .size = int(args.b.cols()),
-                     .shared = args.a.cols() <= kMostSharedDepth};
+                     .dx_stride = dx.row_stride,
+                     .y_stride = y.row_stride,
+                     .rows = int(a.rows()),
+                     .depth = int(a.cols()),
+                     .size = int(b.cols()),
+                     .shared = a.cols() <= kMostSharedDepth};
   with_activation<N>(args.kind, [&]<class Act, bool kGated>() {
     if (work.y) {
       start<T, Gradient<N, Act, kGated, true>>(ctx, maps, work);

@@ -95,39 +95,40 @@ bool can_multiply(const ExecContext& ctx, const TensorView& a, int64_t columns, 
 }  // namespace
 
 bool hopper_supports(const ExecContext& ctx, const MatmulActivationArgs& args) {
-  return args.kind == Activation::gelu_tanh &&
-         can_multiply(ctx, args.a, args.x.cols(), args.b, args.x, args.y, args.bias);
+  const TensorView &a = args.product.a.plain, &b = args.product.b.plain, &bias = args.product.bias, &y = args.y.plain;
+  return args.kind == Activation::gelu_tanh && can_multiply(ctx, a, args.x.cols(), b, args.x, y, bias);
 }
 
 bool hopper_supports(const ExecContext& ctx, const MatmulActivationGradArgs& args) {
-  return args.kind == Activation::gelu_tanh &&
-         can_multiply(ctx, args.a, args.x.cols(), args.b, args.x, args.dx, args.y);
+  const TensorView &a = args.product.a.plain, &b = args.product.b.plain, &dx = args.dx.plain, &y = args.y.plain;
+  return args.kind == Activation::gelu_tanh && can_multiply(ctx, a, args.x.cols(), b, args.x, dx, y);
 }
 
 template <class T>
 void hopper_matmul_gelu(ExecContext& ctx, const MatmulActivationArgs& args) {
-  const Work<cuda::Native<T>> work{.bias = args.bias.defined() ? cuda::native<T>(args.bias) : nullptr,
-                                   .rows = int(args.a.rows()),
-                                   .depth = int(args.a.cols())};
+  const TensorView &a = args.product.a.plain, &b = args.product.b.plain, &bias = args.product.bias, &y = args.y.plain;
+  const Work<cuda::Native<T>> work{
+      .bias = bias.defined() ? cuda::native<T>(bias) : nullptr, .rows = int(a.rows()), .depth = int(a.cols())};
   with_share(args.x.cols(), [&]<int kShare>() {
-    const Maps maps{.activations = cuda::map_tiles(args.a, kTileRows),
-                    .weight = cuda::map_tiles(args.b, kShare),
+    const Maps maps{.activations = cuda::map_tiles(a, kTileRows),
+                    .weight = cuda::map_tiles(b, kShare),
                     .x = cuda::map_tiles(args.x, kStripRows),
-                    .y = cuda::map_tiles(args.y, kStripRows)};
+                    .y = cuda::map_tiles(y, kStripRows)};
     start<T, kShare, Forward>(ctx, maps, work, args.x.cols());
   });
 }
 
 template <class T>
 void hopper_matmul_gelu_backward(ExecContext& ctx, const MatmulActivationGradArgs& args) {
-  const Work<cuda::Native<T>> work{.rows = int(args.a.rows()), .depth = int(args.a.cols())};
-  Maps maps{.activations = cuda::map_tiles(args.a, kTileRows),
-            .weight = cuda::map_tiles(args.b, kBlock),
+  const TensorView &a = args.product.a.plain, &b = args.product.b.plain, &dx = args.dx.plain, &y = args.y.plain;
+  const Work<cuda::Native<T>> work{.rows = int(a.rows()), .depth = int(a.cols())};
+  Maps maps{.activations = cuda::map_tiles(a, kTileRows),
+            .weight = cuda::map_tiles(b, kBlock),
             .x = cuda::map_tiles(args.x, kStripRows),
-            .dx = cuda::map_tiles(args.dx, kStripRows)};
-  if (args.y.defined()) maps.y = cuda::map_tiles(args.y, kStripRows);
+            .dx = cuda::map_tiles(dx, kStripRows)};
+  if (y.defined()) maps.y = cuda::map_tiles(y, kStripRows);
   with_share(args.x.cols(), [&]<int kShare>() {
-    if (args.y.defined()) {
+    if (y.defined()) {
       start<T, kShare, BackwardAgain>(ctx, maps, work, args.x.cols());
     } else {
       start<T, kShare, Backward>(ctx, maps, work, args.x.cols());

@@ -4,7 +4,6 @@
 
 #include "ops/bias_grad.h"
 #include "ops/dropout.h"
-#include "ops/matmul/matmul_norm_hopper.h"
 #include "ops/row_chunks.h"
 
 namespace gradmill {
@@ -20,7 +19,6 @@ void validate(const NormArgs& args) {
   assert(args.rstd.numel() == args.x.rows() && args.rstd.dtype == DType::fp32);
   assert(args.mean.defined() == (args.kind == NormKind::layer));
   assert(!args.mean.defined() || (args.mean.numel() == args.x.rows() && args.mean.dtype == DType::fp32));
-  assert(!args.y.rows.defined() && !args.y.cols.defined());
   (void)args;
 }
 
@@ -38,7 +36,6 @@ void validate(const NormGradArgs& args) {
     assert(!grad->defined() || (grad->numel() == args.sum.cols() && grad->dtype == DType::fp32));
     (void)grad;
   }
-  assert(!args.y.rows.defined() && !args.y.cols.defined());
 }
 
 // Whether the GEMM that computes delta can be fused with the norm. A dry run uses two ops, which need at least as much
@@ -52,7 +49,7 @@ bool joins_product(const ExecContext& ctx, const NormArgs& args) {
 }
 
 void norm_forward_of_product(ExecContext& ctx, const NormArgs& args) {
-  const MatmulArgs& product = args.product;
+  const MatmulArgs product = matmul_args(args.product);
   const double tensors = 3;  // tensors of the norm's size besides the GEMM's operands
   const OpCost cost{.flops = 2 * double(product.c.numel()) * double(product.a.cols()),
                     .bytes = double(product.a.bytes() + product.b.bytes()) + tensors * double(product.c.bytes()),
@@ -70,10 +67,10 @@ void norm_forward(ExecContext& ctx, const NormArgs& args) {
   assert(!args.delta.defined() || (args.delta.shape == args.x.shape && args.sum.shape == args.x.shape));
   assert(!args.delta.defined() || (args.delta.dtype == args.x.dtype && args.sum.dtype == args.x.dtype));
   assert(!args.dropout || args.delta.defined());
-  if (args.product.c.defined()) {
+  if (args.product.defined()) {
     assert(args.product.c.data == args.delta.data);
     if (joins_product(ctx, args)) return norm_forward_of_product(ctx, args);
-    matmul(ctx, args.product);
+    run_product(ctx, args.product);
   }
   if (args.dropout && !in_one_pass(ctx)) {
     dropout(ctx, {.x = args.delta, .y = args.delta, .site = args.dropout_site});

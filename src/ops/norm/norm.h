@@ -4,9 +4,8 @@
 #pragma once
 
 #include "core/exec_context.h"
-#include "core/operand.h"
 #include "core/run_op.h"
-#include "ops/matmul/matmul.h"
+#include "ops/matmul/product.h"
 #include "ops/partial_sums.h"
 
 namespace gradmill {
@@ -27,8 +26,8 @@ struct NormArgs {
   float weight_offset = 0;
   bool dropout = false;  // sum = x + dropout(delta), with the bits of the dropout op; delta may be overwritten
   uint32_t dropout_site = 0;
-  // If product.c is defined, this GEMM still has to compute delta. A fused kernel does not write delta to memory.
-  MatmulArgs product;
+  // If defined, this GEMM still has to compute delta. A fused kernel does not write delta to memory.
+  Product product;
 };
 void norm_forward(ExecContext& ctx, const NormArgs& args);
 
@@ -70,5 +69,12 @@ template <Device D, class T>
 void norm_rebuild(ExecContext& ctx, const NormArgs& args);
 template <Device D, class T>
 void norm_backward(ExecContext& ctx, const NormGradArgs& args, const TensorView& partials);
+
+// CUDA only: the norm fused with the GEMM that computes delta, on Hopper. For models 384 or 256 wide, a block has whole
+// rows of the product, which then need not go through memory. Deterministic.
+// Whether args.product can be fused.
+bool hopper_supports(const ExecContext& ctx, const NormArgs& args);
+template <class T>
+void hopper_matmul_norm(ExecContext& ctx, const NormArgs& args);
 
 }  // namespace gradmill

@@ -24,6 +24,16 @@ class MatmulActivationTest : public OpTest {
     ctx_.kernels.tf32 = false;
   }
 
+  // x = a · bᵀ, and the activation of x in y.
+  static MatmulActivationArgs forward_of(Activation kind, const TensorView& a, const TensorView& b, const TensorView& x,
+                                         const TensorView& y, const TensorView& bias = {}) {
+    return {.kind = kind,
+            .product = {.a = a, .b = b, .c = x, .transpose_b = true, .bias = bias},
+            .x = x,
+            .y = y,
+            .exact = true};
+  }
+
   TensorView matrix(int64_t rows, int64_t cols, uint32_t seed) {
     return upload(random_values(rows * cols, seed, 1, dtype()), {rows, cols}, dtype());
   }
@@ -33,18 +43,17 @@ TEST_P(MatmulActivationTest, IsItsTwoParts) {
   for (const Size& size : kSmall) {
     const int64_t columns = size.columns();
     for (bool with_bias : {false, true}) {
-      MatmulActivationArgs args{.kind = size.kind,
-                                .a = matrix(kN, kK, 1),
-                                .b = matrix(columns, kK, 2),
-                                .x = matrix(kN, columns, 3),
-                                .y = matrix(kN, kF, 4)};
-      if (with_bias) args.bias = upload(random_values(columns, 5, 1, dtype()), {columns}, dtype());
+      const TensorView a = matrix(kN, kK, 1), b = matrix(columns, kK, 2);
+      TensorView bias;
+      if (with_bias) bias = upload(random_values(columns, 5, 1, dtype()), {columns}, dtype());
+      MatmulActivationArgs args = forward_of(size.kind, a, b, matrix(kN, columns, 3), matrix(kN, kF, 4), bias);
+      args.exact = false;
       matmul_activation(ctx_, args);
       const TensorView x = tensor({kN, columns}, dtype()), y = tensor({kN, kF}, dtype());
-      matmul(ctx_, {.a = args.a, .b = args.b, .c = x, .transpose_b = true, .bias = args.bias});
-      activation_forward(ctx_, {.kind = size.kind, .x = x, .y = Operand(y)});
+      matmul(ctx_, {.a = a, .b = b, .c = x, .transpose_b = true, .bias = bias});
+      activation_forward(ctx_, {.kind = size.kind, .x = x, .y = y});
       expect_same_bits(download(args.x), download(x), "x");
-      expect_same_bits(download(args.y), download(y), "y");
+      expect_same_bits(download(args.y.plain), download(y), "y");
     }
   }
 }
@@ -55,8 +64,7 @@ TEST_P(MatmulActivationTest, BackwardIsItsTwoParts) {
     const std::vector<float> old = random_values(columns, 9);
     for (bool with_bias : {false, true}) {
       MatmulActivationGradArgs args{.kind = size.kind,
-                                    .a = matrix(kN, kK, 1),
-                                    .b = matrix(kK, kF, 2),
+                                    .product = {.a = matrix(kN, kK, 1), .b = matrix(kK, kF, 2)},
                                     .x = matrix(kN, columns, 3),
                                     .dx = tensor({kN, columns}, dtype())};
       TensorView dbias;
@@ -69,13 +77,21 @@ TEST_P(MatmulActivationTest, BackwardIsItsTwoParts) {
       matmul_activation_backward(ctx_, args);
       expect_same_bits(download(args.x), values, "x as it was");
       const TensorView dy = tensor({kN, kF}, dtype()), dx = tensor({kN, columns}, dtype());
-      matmul(ctx_, {.a = args.a, .b = args.b, .c = dy});
+      matmul(ctx_, {.a = args.product.a.plain, .b = args.product.b.plain, .c = dy});
       activation_backward(
           ctx_, {.kind = size.kind, .x = args.x, .dy = dy, .dx = dx, .dbias = dbias, .bias_beta = args.bias_beta});
-      expect_same_bits(download(args.dx), download(dx), "dx");
+      expect_same_bits(download(args.dx.plain), download(dx), "dx");
       if (with_bias) expect_same_bits(download(args.dbias), download(dbias), "dbias");
     }
   }
+}
+
+// Without a product, x is there already.
+TEST_P(MatmulActivationTest, WithoutAProductIsTheActivation) {
+  const TensorView x = matrix(kN, 2 * kF, 1), y = tensor({kN, kF}, dtype()), expected = tensor({kN, kF}, dtype());
+  matmul_activation(ctx_, {.kind = Activation::swiglu, .x = x, .y = y});
+  activation_forward(ctx_, {.kind = Activation::swiglu, .x = x, .y = expected});
+  expect_same_bits(download(y), download(expected), "y");
 }
 
 // Cases for the fused kernels of a GPU: shares of 192 and of 128 columns, rows that do not fill a tile, many tiles per
@@ -110,19 +126,17 @@ TEST_P(FusedMatmulActivationTest, IsItsTwoParts) {
     const auto& [n, k, f, kind] = size;
     for (bool with_bias : {false, true}) {
       const ArenaScope scope(ctx_.persistent);
-      MatmulActivationArgs args{.kind = kind,
-                                .a = matrix(n, k, 1),
-                                .b = matrix(size.columns(), k, 2),
-                                .x = tensor({n, size.columns()}, dtype()),
-                                .y = tensor({n, f}, dtype()),
-                                .exact = true};
-      if (with_bias) args.bias = upload(random_values(size.columns(), 5, 1, dtype()), {size.columns()}, dtype());
+      const TensorView a = matrix(n, k, 1), b = matrix(size.columns(), k, 2);
+      TensorView bias;
+      if (with_bias) bias = upload(random_values(size.columns(), 5, 1, dtype()), {size.columns()}, dtype());
+      const MatmulActivationArgs args =
+          forward_of(kind, a, b, tensor({n, size.columns()}, dtype()), tensor({n, f}, dtype()), bias);
       matmul_activation(ctx_, args);
       const TensorView x = tensor(args.x.shape, dtype()), y = tensor({n, f}, dtype());
-      matmul(ctx_, {.a = args.a, .b = args.b, .c = x, .transpose_b = true, .bias = args.bias});
+      matmul(ctx_, {.a = a, .b = b, .c = x, .transpose_b = true, .bias = bias});
       expect_close(download(args.x), download(x), epsilon_of(dtype()), "x");
-      activation_forward(ctx_, {.kind = kind, .x = args.x, .y = Operand(y)});
-      expect_same_bits(download(args.y), download(y), "y");
+      activation_forward(ctx_, {.kind = kind, .x = args.x, .y = y});
+      expect_same_bits(download(args.y.plain), download(y), "y");
     }
   }
 }
@@ -132,23 +146,22 @@ TEST_P(FusedMatmulActivationTest, BackwardIsItsTwoParts) {
     const auto& [n, k, f, kind] = size;
     const ArenaScope scope(ctx_.persistent);
     const MatmulActivationGradArgs args{.kind = kind,
-                                        .a = matrix(n, k, 1),
-                                        .b = matrix(k, f, 2),
+                                        .product = {.a = matrix(n, k, 1), .b = matrix(k, f, 2)},
                                         .x = matrix(n, size.columns(), 3),
                                         .dx = tensor({n, size.columns()}, dtype()),
                                         .y = tensor({n, f}, dtype())};
     matmul_activation_backward(ctx_, args);
     const TensorView dy = tensor({n, f}, dtype()), dx = tensor(args.x.shape, dtype()), y = tensor({n, f}, dtype());
-    matmul(ctx_, {.a = args.a, .b = args.b, .c = dy});
-    activation_backward(ctx_, {.kind = kind, .x = args.x, .dy = dy, .dx = dx, .y = Operand(y)});
-    expect_close(download(args.dx), download(dx), 2 * epsilon_of(dtype()), "dx");
-    expect_same_bits(download(args.y), download(y), "y");
+    matmul(ctx_, {.a = args.product.a.plain, .b = args.product.b.plain, .c = dy});
+    activation_backward(ctx_, {.kind = kind, .x = args.x, .dy = dy, .dx = dx, .y = y});
+    expect_close(download(args.dx.plain), download(dx), 2 * epsilon_of(dtype()), "dx");
+    expect_same_bits(download(args.y.plain), download(y), "y");
     if (!matmul_activation_backward_can_overwrite(ctx_, args)) continue;
     MatmulActivationGradArgs over = args;
     over.dx = args.x;
     matmul_activation_backward(ctx_, over);
-    expect_same_bits(download(over.x), download(args.dx), "dx over x");
-    expect_same_bits(download(over.y), download(y), "y beside it");
+    expect_same_bits(download(over.x), download(args.dx.plain), "dx over x");
+    expect_same_bits(download(over.y.plain), download(y), "y beside it");
   }
 }
 
@@ -160,19 +173,19 @@ TEST_P(LargeMatmulActivationTest, BlocksTakeManyTiles) {
     const TensorView a = matrix(n, k, 1), x = tensor({n, size.columns()}, dtype()), y = tensor({n, f}, dtype());
     const TensorView other_x = tensor(x.shape, dtype()), other_y = tensor(y.shape, dtype());
     const TensorView b = matrix(size.columns(), k, 2), c = matrix(k, f, 3);
-    matmul_activation(ctx_, {.kind = kind, .a = a, .b = b, .x = x, .y = y, .exact = true});
+    matmul_activation(ctx_, forward_of(kind, a, b, x, y));
     matmul(ctx_, {.a = a, .b = b, .c = other_x, .transpose_b = true});
-    activation_forward(ctx_, {.kind = kind, .x = x, .y = Operand(other_y)});
+    activation_forward(ctx_, {.kind = kind, .x = x, .y = other_y});
     expect_close(download(x), download(other_x), epsilon_of(dtype()), "x");
     expect_same_bits(download(y), download(other_y), "y");
     matmul(ctx_, {.a = a, .b = c, .c = y});
     activation_backward(ctx_, {.kind = kind, .x = x, .dy = y, .dx = other_x});
-    MatmulActivationGradArgs gradient{.kind = kind, .a = a, .b = c, .x = x, .dx = x};
+    MatmulActivationGradArgs gradient{.kind = kind, .product = {.a = a, .b = c}, .x = x, .dx = x};
     // For kinds without gates, only the fused kernel can write the gradient over x.
     const bool overwrites = kind == Activation::swiglu || matmul_activation_backward_can_overwrite(ctx_, gradient);
     if (!overwrites) gradient.dx = tensor(x.shape, dtype());
     matmul_activation_backward(ctx_, gradient);
-    expect_close(download(gradient.dx), download(other_x), 2 * epsilon_of(dtype()), "dx");
+    expect_close(download(gradient.dx.plain), download(other_x), 2 * epsilon_of(dtype()), "dx");
   }
 }
 
@@ -189,29 +202,29 @@ TEST_P(FusedMatmulActivationTest, TakesStridedViews) {
     return values;
   };
   const TensorView a = matrix(n, k + 8, 1).slice_cols(8, 8 + k);
-  const MatmulActivationArgs args{
-      .a = a, .b = matrix(f, k + 24, 2).slice_cols(0, k), .x = part(3), .y = part(4), .exact = true};
-  const auto beside_x = around(args.x), beside_y = around(args.y);
+  const TensorView b = matrix(f, k + 24, 2).slice_cols(0, k);
+  const MatmulActivationArgs args = forward_of(Activation::gelu_tanh, a, b, part(3), part(4));
+  const auto beside_x = around(args.x), beside_y = around(args.y.plain);
   matmul_activation(ctx_, args);
   expect_same_bits(around(args.x), beside_x, "beside x");
-  expect_same_bits(around(args.y), beside_y, "beside y");
+  expect_same_bits(around(args.y.plain), beside_y, "beside y");
   const TensorView x = tensor({n, f}, dtype()), y = tensor({n, f}, dtype());
-  matmul(ctx_, {.a = a, .b = args.b, .c = x, .transpose_b = true});
+  matmul(ctx_, {.a = a, .b = b, .c = x, .transpose_b = true});
   expect_close(download(args.x), download(x), epsilon_of(dtype()), "x");
-  activation_forward(ctx_, {.kind = Activation::gelu_tanh, .x = args.x, .y = Operand(y)});
-  expect_same_bits(download(args.y), download(y), "y");
+  activation_forward(ctx_, {.kind = Activation::gelu_tanh, .x = args.x, .y = y});
+  expect_same_bits(download(args.y.plain), download(y), "y");
 
-  const MatmulActivationGradArgs gradient{
-      .a = a, .b = matrix(k, f + 8, 5).slice_cols(8, 8 + f), .x = args.x, .dx = part(6), .y = part(7)};
-  const auto beside_dx = around(gradient.dx), beside_again = around(gradient.y);
+  const TensorView c = matrix(k, f + 8, 5).slice_cols(8, 8 + f);
+  const MatmulActivationGradArgs gradient{.product = {.a = a, .b = c}, .x = args.x, .dx = part(6), .y = part(7)};
+  const auto beside_dx = around(gradient.dx.plain), beside_again = around(gradient.y.plain);
   matmul_activation_backward(ctx_, gradient);
-  expect_same_bits(around(gradient.dx), beside_dx, "beside dx");
-  expect_same_bits(around(gradient.y), beside_again, "beside y again");
+  expect_same_bits(around(gradient.dx.plain), beside_dx, "beside dx");
+  expect_same_bits(around(gradient.y.plain), beside_again, "beside y again");
   const TensorView dy = tensor({n, f}, dtype()), dx = tensor({n, f}, dtype());
-  matmul(ctx_, {.a = a, .b = gradient.b, .c = dy});
+  matmul(ctx_, {.a = a, .b = c, .c = dy});
   activation_backward(ctx_, {.kind = Activation::gelu_tanh, .x = args.x, .dy = dy, .dx = dx});
-  expect_close(download(gradient.dx), download(dx), 2 * epsilon_of(dtype()), "dx");
-  expect_same_bits(download(gradient.y), download(y), "y again");
+  expect_close(download(gradient.dx.plain), download(dx), 2 * epsilon_of(dtype()), "dx");
+  expect_same_bits(download(gradient.y.plain), download(y), "y again");
 }
 
 // Without y the kernel is another one.
@@ -220,21 +233,20 @@ TEST_P(FusedMatmulActivationTest, BackwardWithoutItsOutputIsTheSame) {
     const auto& [n, k, f, kind] = size;
     const ArenaScope scope(ctx_.persistent);
     MatmulActivationGradArgs args{.kind = kind,
-                                  .a = matrix(n, k, 1),
-                                  .b = matrix(k, f, 2),
+                                  .product = {.a = matrix(n, k, 1), .b = matrix(k, f, 2)},
                                   .x = matrix(n, size.columns(), 3),
                                   .dx = tensor({n, size.columns()}, dtype()),
                                   .y = tensor({n, f}, dtype())};
     if (!matmul_activation_backward_can_overwrite(ctx_, args)) GTEST_SKIP() << "two ops here";
     matmul_activation_backward(ctx_, args);
-    const std::vector<float> expected = download(args.dx);
+    const std::vector<float> expected = download(args.dx.plain);
     args.y = {};
     args.dx = tensor(args.x.shape, dtype());
     matmul_activation_backward(ctx_, args);
-    expect_same_bits(download(args.dx), expected, "dx");
+    expect_same_bits(download(args.dx.plain), expected, "dx");
     args.dx = args.x;
     matmul_activation_backward(ctx_, args);
-    expect_same_bits(download(args.dx), expected, "dx over x");
+    expect_same_bits(download(args.dx.plain), expected, "dx over x");
   }
 }
 
@@ -242,8 +254,7 @@ TEST_P(MatmulActivationTest, OnPaperScratchIsAsInTheRun) {
   // Gated ones need more: they come last.
   for (const Size& size : kSmall) {
     const MatmulActivationGradArgs args{.kind = size.kind,
-                                        .a = matrix(kN, kK, 1),
-                                        .b = matrix(kK, kF, 2),
+                                        .product = {.a = matrix(kN, kK, 1), .b = matrix(kK, kF, 2)},
                                         .x = matrix(kN, size.columns(), 3),
                                         .dx = tensor({kN, size.columns()}, dtype()),
                                         .dbias = tensor({size.columns()}, DType::fp32)};

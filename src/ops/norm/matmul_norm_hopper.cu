@@ -9,8 +9,7 @@
 #include "cuda/engine.h"
 #include "cuda/launch.h"
 #include "cuda/tensor_map.h"
-#include "ops/matmul/matmul_norm_hopper.cuh"
-#include "ops/matmul/matmul_norm_hopper.h"
+#include "ops/norm/matmul_norm_hopper.cuh"
 #include "ops/norm/norm_rows.cuh"
 
 namespace gradmill {
@@ -168,19 +167,19 @@ bool hopper_supports(const ExecContext& ctx, const NormArgs& args) {
 #endif
   constexpr int64_t kFewestRows = 8192;  // half of an H100's multiprocessors
   constexpr int64_t kLeastDepth = 256;   // at least as many blocks as stages
-  const MatmulArgs& product = args.product;
-  const TensorView &a = product.a, &c = product.c;
+  const Product& product = args.product;
+  const TensorView &a = product.a.plain, &c = product.c;
   const auto fits = [](auto&... views) { return ((!views.defined() || cuda::rows_are_aligned<Bf16>(views)) && ...); };
   const bool small = a.dtype == DType::bf16 || a.dtype == DType::fp16;
   return ctx.cuda != nullptr && ctx.cuda->compute_capability() == 90 && small && (c.cols() == 384 || c.cols() == 256) &&
-         !product.transpose_a && product.transpose_b && product.alpha == 1 && product.beta == 0 &&
-         product.batch.count == 1 && a.cols() % kBlock == 0 && a.cols() >= kLeastDepth && a.rows() >= kFewestRows &&
-         fits(a, product.b, product.bias, args.x, args.weight, args.bias, args.sum, args.y.plain);
+         !product.transpose_a && product.transpose_b && product.beta == 0 && product.batch.count == 1 &&
+         a.cols() % kBlock == 0 && a.cols() >= kLeastDepth && a.rows() >= kFewestRows &&
+         fits(a, product.b.plain, product.bias, args.x, args.weight, args.bias, args.sum, args.y.plain);
 }
 
 template <class T>
 void hopper_matmul_norm(ExecContext& ctx, const NormArgs& args) {
-  const MatmulArgs& product = args.product;
+  const Product& product = args.product;
   const Work<cuda::Native<T>> work{.product_bias = optional<T>(product.bias),
                                    .weight = cuda::native<T>(args.weight),
                                    .bias = optional<T>(args.bias),
@@ -195,12 +194,12 @@ void hopper_matmul_norm(ExecContext& ctx, const NormArgs& args) {
                                    .eps = args.eps,
                                    .weight_offset = args.weight_offset,
                                    .rows = int(args.x.rows()),
-                                   .depth = int(product.a.cols()),
+                                   .depth = int(product.a.plain.cols()),
                                    .centered = args.kind == NormKind::layer};
   const int tiles = (work.rows + kTileRows - 1) / kTileRows;
   const int blocks = std::min(tiles + kCluster - 1, ctx.cuda->num_units()) / kCluster * kCluster;
   const auto run = [&]<int kColumns>() {
-    const Maps maps{cuda::map_tiles(product.a, kTileRows), cuda::map_tiles(product.b, kColumns / kCluster),
+    const Maps maps{cuda::map_tiles(product.a.plain, kTileRows), cuda::map_tiles(product.b.plain, kColumns / kCluster),
                     cuda::map_tiles(args.x, kTileRows)};
     cuda::LaunchConfig config(dim3(unsigned(blocks)), dim3(kThreads), cuda::stream_of(ctx), Layout<kColumns>::kBytes);
     config.cluster = kCluster;

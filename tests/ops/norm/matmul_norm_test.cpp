@@ -56,11 +56,11 @@ TEST_P(MatmulNormTest, IsItsTwoParts) {
     for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
       const ArenaScope scope(ctx_.persistent);
       const bool layer = kind == NormKind::layer;
-      const MatmulArgs product{.a = integers(rows, depth, 1),
-                               .b = integers(cols, depth, 2),
-                               .c = tensor({rows, cols}, dtype()),
-                               .transpose_b = true,
-                               .bias = layer ? integers(1, cols, 3) : TensorView{}};
+      const Product product{.a = integers(rows, depth, 1),
+                            .b = integers(cols, depth, 2),
+                            .c = tensor({rows, cols}, dtype()),
+                            .transpose_b = true,
+                            .bias = layer ? integers(1, cols, 3) : TensorView{}};
       const NormArgs inputs{.kind = kind,
                             .x = matrix(rows, cols, 4),
                             .delta = product.c,
@@ -74,7 +74,7 @@ TEST_P(MatmulNormTest, IsItsTwoParts) {
       const NormArgs apart = forward_of(inputs);
       joined.product = product;
       norm_forward(ctx_, joined);
-      matmul(ctx_, product);
+      run_product(ctx_, product);
       norm_forward(ctx_, apart);
       expect_same_bits(download(joined.sum), download(apart.sum), "sum");
       expect_reduction(download(joined.rstd), download(apart.rstd), DType::fp32, cols, 2, "rstd");
