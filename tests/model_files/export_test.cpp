@@ -48,7 +48,9 @@ TEST(Export, WeightsThatWereNotTrainedComeBackBitForBit) {
       const FolderTensors source(from.path());
       // Through the masters of a model with a narrower compute dtype.
       const Transformer model(config.spec);
-      Session session(model, {.dtype = DType::bf16, .context = 8});
+      SessionOptions options{{.context = 8}};
+      options.dtype = DType::bf16;
+      Session session(model, options);
       WeightsFiller filler(session.context(), session.weights(), 1);
       load_weights(source, map_weights(source, config.family, model, false), model, filler);
       const ParamSource weights(model, config.family, fetch_weights(session.context(), session.weights()), &source);

@@ -120,38 +120,42 @@ TEST_F(OpContracts, Matmul) {
 
 TEST_F(OpContracts, MatmulActivation) {
   const MatmulActivationArgs right{
-      .kind = Activation::swiglu, .a = bf16({4, 6}), .b = bf16({10, 6}), .x = bf16({4, 10}), .y = bf16({4, 5})};
-  expect_refused(matmul_activation, right,
-                 {{[](auto& args) { args.kind = Activation::gelu_erf; }, "(is_gated(args.kind) ? 2 : 1)"},
-                  {[](auto& args) {
-                     args.b = bf16({6, 10});
-                   },
-                   "args.b.rows() == args.x.cols()"},
-                  {[](auto& args) {
-                     args.b = fp32({10, 6});
-                   },
-                   "args.b.dtype == args.x.dtype"}});
+      .kind = Activation::swiglu,
+      .product = {.a = bf16({4, 6}), .b = bf16({10, 6}), .c = bf16({4, 10}), .transpose_b = true},
+      .x = bf16({4, 10}),
+      .y = bf16({4, 5})};
+  expect_refused(
+      matmul_activation, right,
+      {{[](auto& args) { args.kind = Activation::gelu_erf; }, "(is_gated(args.kind) ? 2 : 1)"},
+       {[](auto& args) {
+          args.product.b = bf16({6, 10});
+        },
+        "(args.transpose_a ? args.a.rows() : args.a.cols()) =="},
+       {[](auto& args) { args.product.transpose_b = false; }, "args.product.transpose_b == args.product.defined()"},
+       {[](auto& args) { args.product.beta = 1; }, "args.product.beta == 0"},
+       {[](auto& args) {
+          args.x = fp32({4, 10});
+        },
+        "args.x.dtype == y.dtype"}});
 }
 
 TEST_F(OpContracts, MatmulActivationBackward) {
-  const MatmulActivationGradArgs right{.a = bf16({4, 6}), .b = bf16({6, 5}), .x = bf16({4, 5}), .dx = bf16({4, 5})};
+  const MatmulActivationGradArgs right{
+      .product = {.a = bf16({4, 6}), .b = bf16({6, 5})}, .x = bf16({4, 5}), .dx = bf16({4, 5})};
   expect_refused(matmul_activation_backward, right,
                  {{[](auto& args) {
                      args.dx = bf16({5, 4});
                    },
-                   "args.x.shape == args.dx.shape"},
+                   "args.x.shape == dx.shape"},
                   {[](auto& args) {
-                     args.a = bf16({4, 7});
+                     args.product.c = bf16({4, 5});
                    },
-                   "args.a.cols() == args.b.rows()"},
+                   "!args.product.c.defined()"},
                   {[](auto& args) {
-                     args.b = bf16({6, 4});
+                     args.product.b = bf16({6, 4});
                    },
-                   "(is_gated(args.kind) ? 2 : 1) * args.b.cols()"},
-                  {[](auto& args) {
-                     args.a = fp32({4, 6});
-                   },
-                   "args.a.dtype == args.x.dtype"}});
+                   "(is_gated(args.kind) ? 2 : 1) * args.product.b.plain.cols()"},
+                  {[](auto& args) { args.product.transpose_b = true; }, "!args.product.transpose_b"}});
 }
 
 TEST_F(OpContracts, Quantise) {
