@@ -109,7 +109,7 @@ void Trainer::resume(const Checkpoint& checkpoint) {
   state_.data_hash = data_hash;
   state_.seed = seed;
   // The settings may now ask for more patience or more steps.
-  state_.stopped_early = false;
+  state_.stopped_early = state_.pruned = false;
 }
 
 // After early stopping the run's result is its best checkpoint.
