@@ -38,7 +38,8 @@ struct TrainOutcome {
   RunStatus status = RunStatus::completed;
   int64_t step = 0;
   double train_loss = 0;  // of the last step of this process
-  // Over the whole validation split, after early stopping with the best weights; for a pruned run the last evaluation's.
+  // Over the whole validation split, after early stopping with the best weights; for a pruned run the last
+  // evaluation's.
   double validation_loss = 0;
   std::vector<std::pair<std::string, double>> validation_values;  // a task's metrics, likewise
   std::string sample;
