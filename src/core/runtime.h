@@ -23,6 +23,8 @@ class Runtime {
   virtual std::optional<size_t> available_bytes() const { return {}; }
   // Allocates the slab, zeroed. Called once; the memory lives as long as the runtime.
   virtual std::span<std::byte> allocate(size_t bytes) = 0;
+  // Zeroed memory beside it, which may outlive the runtime: for what several sessions read.
+  virtual std::shared_ptr<std::byte> allocate_shared(size_t bytes) = 0;
   virtual Arena::Poison poison() const = 0;
 
   // Reserves space for uploads of this size, so that no upload has to allocate during the run.

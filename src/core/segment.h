@@ -16,6 +16,10 @@ struct Segment {
   int32_t group = 0;
 };
 
+// Groups that a flat space can have.
+inline constexpr int kMaxParamGroups = 8;
+
+// What the parameters of a group have in common.
 struct ParamGroup {
   float lr_scale = 1;
   float weight_decay = 0;

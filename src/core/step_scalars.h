@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/segment.h"
+
 namespace gradmill {
 
 // Written by the host before a step, in one copy.
@@ -23,6 +25,7 @@ struct StepInputs {
   uint32_t token_base = 0;          // first row of this micro-batch in the effective batch
   uint32_t scale_growth_steps = 0;  // number of finite steps after which the loss scale doubles; 0: it never changes
   uint32_t unused = 0;
+  ParamGroup groups[kMaxParamGroups] = {};  // what AdamW does with each group of parameters
   double loss_sum = 0;  // over the target tokens of all micro-batches of the step; the step adds to it
 };
 

@@ -14,6 +14,11 @@ std::span<std::byte> CpuRuntime::allocate(size_t bytes) {
   return slab_.bytes();
 }
 
+std::shared_ptr<std::byte> CpuRuntime::allocate_shared(size_t bytes) {
+  const auto block = std::make_shared<Storage>(bytes);
+  return {block, block->bytes().data()};
+}
+
 void CpuRuntime::upload(void* to, std::span<const std::byte> from) { std::memcpy(to, from.data(), from.size()); }
 
 Runtime::Read CpuRuntime::read_later(const void* from, size_t bytes) {

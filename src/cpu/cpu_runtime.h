@@ -19,6 +19,7 @@ class CpuRuntime : public Runtime {
   void attach(ExecContext& ctx) override { ctx.pool = &pool_; }
   std::optional<size_t> available_bytes() const override { return available_host_memory(); }
   std::span<std::byte> allocate(size_t bytes) override;
+  std::shared_ptr<std::byte> allocate_shared(size_t bytes) override;
   Arena::Poison poison() const override { return poison_host; }
   void upload(void* to, std::span<const std::byte> from) override;
   void run(int, const std::function<void()>& ops) override { ops(); }

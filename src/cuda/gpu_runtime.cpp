@@ -48,6 +48,12 @@ class GpuRuntime : public Runtime {
     return slab_.bytes();
   }
 
+  std::shared_ptr<std::byte> allocate_shared(size_t bytes) override {
+    const auto block = std::make_shared<DeviceMemory>(bytes);
+    check(cudaMemsetAsync(block->bytes().data(), 0, bytes, engine_.stream()), "zeroing memory");
+    return {block, block->bytes().data()};
+  }
+
   Arena::Poison poison() const override { return poison_device; }
 
   void reserve_uploads(size_t bytes) override {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <utility>
@@ -181,14 +182,13 @@ void Progress::rewind(int64_t step) {
 }
 
 void Progress::finish(const RunSummary& summary) {
-  const std::string_view how = summary.status == RunStatus::completed     ? "finished"
-                               : summary.status == RunStatus::interrupted ? "interrupted"
-                                                                          : "failed";
+  constexpr std::array<std::string_view, 4> kHow{"finished", "interrupted", "failed", "pruned"};
   std::string out;
   if (drawn_ && last_) out += std::string(kClearLine) + step_line(*last_);  // the last state stays visible
   drawn_ = false;
   for (const std::string& line : summary.remarks) out += line + "\n";
-  out += fmt::format("{} after step {} in {}", how, summary.step, format_duration(summary.seconds));
+  out += fmt::format("{} after step {} in {}", kHow[static_cast<size_t>(summary.status)], summary.step,
+                     format_duration(summary.seconds));
   if (std::isfinite(summary.best_eval_loss)) {
     const bool by_loss = summary.best_metric.empty();
     out += fmt::format("; best validation {} {} at step {}", by_loss ? "loss" : summary.best_metric,

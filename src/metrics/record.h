@@ -60,7 +60,10 @@ struct EpochMetrics {
   double samples_per_s = kUnknown;
 };
 
-enum class RunStatus : uint8_t { completed, interrupted, failed };
+// Pruned: ended early, on purpose, because other runs are better.
+enum class RunStatus : uint8_t { completed, interrupted, failed, pruned };
+// As it was meant to, for good.
+inline bool has_ended(RunStatus status) { return status == RunStatus::completed || status == RunStatus::pruned; }
 
 struct RunSummary {
   RunStatus status = RunStatus::completed;

@@ -159,7 +159,7 @@ Message hparams_start_value(const Hparams& values, double start_time) {
 Message hparams_end_value(RunStatus status, double end_time) {
   constexpr int64_t kSuccess = 1, kFailure = 2;
   Message info;
-  info.integer(1, status == RunStatus::completed ? kSuccess : kFailure).number(2, end_time);
+  info.integer(1, has_ended(status) ? kSuccess : kFailure).number(2, end_time);
   return hparams_value("_hparams_/session_end_info", 4, info);
 }
 

@@ -159,7 +159,7 @@ void TrainerStateWriter::rewind(int64_t step) { state_->cut(step, options_); }
 void TrainerStateWriter::finish(const RunSummary& summary) {
   state_->step = summary.step;
   state_->epoch = summary.epoch;
-  if (summary.status == RunStatus::completed) {
+  if (has_ended(summary.status)) {
     state_->history.push_back({{"epoch", summary.epoch},
                                {"step", summary.step},
                                {"total_flos", options_.flops_per_token * double(state_->tokens_seen)},
@@ -167,6 +167,7 @@ void TrainerStateWriter::finish(const RunSummary& summary) {
                                {"train_runtime", summary.seconds},
                                {"train_samples_per_second", summary.samples_per_s},
                                {"train_steps_per_second", summary.steps_per_s}});
+    if (summary.status == RunStatus::pruned) state_->history.back()["pruned"] = true;
   }
   flush();
 }

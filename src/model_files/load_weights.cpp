@@ -27,6 +27,7 @@ void load_transposed(const TensorSource& source, const WeightPart& part, ParamId
 
 void load_weights(const TensorSource& source, const WeightMap& map, const Transformer& model, WeightSink& sink) {
   for (ParamId id = 0; id < model.params().size(); ++id) {
+    if (!sink.wants(id)) continue;
     const std::vector<WeightPart>& parts = map.parts[static_cast<size_t>(id)];
     if (parts.empty()) sink.fresh(id);
     const bool matrix = model.params().spec(id).is_matrix();

@@ -13,6 +13,8 @@ namespace gradmill {
 class WeightSink {
  public:
   virtual ~WeightSink() = default;
+  // False: neither rows nor fresh are called for the parameter.
+  virtual bool wants(ParamId) const { return true; }
   // Takes rows [begin, begin + count) of a parameter (elements of a vector), finite, in fp32. Each row comes once, in
   // order, one parameter after the other.
   virtual void rows(ParamId id, int64_t begin, int64_t count, const float* values) = 0;
@@ -30,6 +32,7 @@ class WeightsFiller : public WeightSink {
  public:
   WeightsFiller(ExecContext& ctx, Weights& weights, uint64_t seed) : ctx_(ctx), weights_(weights), seed_(seed) {}
 
+  bool wants(ParamId id) const override { return !weights_.is_read_only(id); }
   void rows(ParamId id, int64_t begin, int64_t count, const float* values) override;
   void fresh(ParamId id) override;
   void finish() override { weights_.refresh_compute(ctx_); }

@@ -107,7 +107,7 @@ int64_t ParamTable::num_parameters() const {
   return count;
 }
 
-Weights::Weights(ExecContext& ctx, const ParamTable& table, DType compute_dtype)
+Weights::Weights(ExecContext& ctx, const ParamTable& table, DType compute_dtype, const FrozenPlace& frozen)
     : table_(&table), dtype_(compute_dtype) {
   const NameScope scope(ctx, "weights");
   master_ = ctx.alloc(ctx.persistent, {table.flat_size()}, DType::fp32, "masters");
@@ -116,7 +116,8 @@ Weights::Weights(ExecContext& ctx, const ParamTable& table, DType compute_dtype)
   for (ParamId id = 0; id < table.size(); ++id) {
     const ParamSpec& spec = table.spec(id);
     scales_.emplace_back();
-    views_.push_back(spec.trainable ? table.view(id, read) : allocate_frozen(ctx, spec));
+    read_only_.push_back(false);
+    views_.push_back(spec.trainable ? table.view(id, read) : frozen_view(ctx, spec, frozen));
   }
   if (!ctx.dry) clear_padding(ctx);
 }
@@ -131,14 +132,41 @@ void Weights::clear_padding(ExecContext& ctx) {
   }
 }
 
-TensorView Weights::allocate_frozen(ExecContext& ctx, const ParamSpec& spec) {
+TensorView Weights::frozen_view(ExecContext& ctx, const ParamSpec& spec, const FrozenPlace& place) {
+  const FrozenWeight* shared = place.shared != nullptr && !spec.beside_model
+                                   ? place.shared->find(spec.name, spec.shape(), spec.format)
+                                   : nullptr;
+  if (shared == nullptr) {
+    const bool elsewhere = place.arena != nullptr && !spec.beside_model;
+    return allocate_frozen(ctx, spec, elsewhere ? *place.arena : ctx.persistent);
+  }
+  TensorView values = shared->values, scales = shared->scales;
+  if (ctx.dry) values.data = scales.data = nullptr;
+  scales_.back() = scales;
+  read_only_.back() = true;
+  return values;
+}
+
+std::map<std::string, FrozenWeight, std::less<>> Weights::share_frozen() {
+  std::map<std::string, FrozenWeight, std::less<>> shared;
+  for (ParamId id = 0; id < table_->size(); ++id) {
+    const ParamSpec& spec = table_->spec(id);
+    const auto index = static_cast<size_t>(id);
+    if (spec.trainable || spec.beside_model) continue;
+    shared[spec.name] = {spec.shape(), spec.format, views_[index], scales_[index]};
+    read_only_[index] = true;
+  }
+  return shared;
+}
+
+TensorView Weights::allocate_frozen(ExecContext& ctx, const ParamSpec& spec, Arena& arena) {
   if (spec.format == WeightFormat::compute || spec.format == WeightFormat::fp32) {
     const DType dtype = spec.format == WeightFormat::fp32 ? DType::fp32 : dtype_;
-    return ctx.alloc(ctx.persistent, spec.shape(), dtype, spec.name);
+    return ctx.alloc(arena, spec.shape(), dtype, spec.name);
   }
   const QuantisedShapes shapes = quantised_shapes(spec.format, spec.rows, spec.cols);
-  scales_.back() = ctx.alloc(ctx.persistent, shapes.scales, DType::fp32, spec.name + " scales");
-  return ctx.alloc(ctx.persistent, shapes.codes, DType::int8, spec.name + " codes");
+  scales_.back() = ctx.alloc(arena, shapes.scales, DType::fp32, spec.name + " scales");
+  return ctx.alloc(arena, shapes.codes, DType::int8, spec.name + " codes");
 }
 
 TensorView Weights::plain(ExecContext& ctx, ParamId id) const {
@@ -156,7 +184,7 @@ TensorView Weights::master(ParamId id) const { return table_->view(id, master_);
 
 void Weights::load(ExecContext& ctx, ParamId id, const TensorView& host) {
   const ParamSpec& spec = table_->spec(id);
-  assert(host.contiguous() && host.numel() == spec.numel());
+  assert(host.contiguous() && host.numel() == spec.numel() && !is_read_only(id));
   const TensorView master_view = master(id);
   const auto converted = [&](DType dtype) { return HostCopy(host, dtype); };
   if (master_view.defined()) {
@@ -212,11 +240,15 @@ void Weights::initialise_frozen(ExecContext& ctx, ParamId id, uint64_t seed) {
 void Weights::initialise(ExecContext& ctx, uint64_t seed) {
   for (ParamId id = 0; id < table_->size(); ++id) {
     const ParamSpec& spec = table_->spec(id);
-    if (spec.trainable) {
-      init_values(ctx, init_args(spec, master(id), seed, id));
-    } else if (!spec.beside_model) {
-      initialise_frozen(ctx, id, seed);
-    }
+    if (!spec.trainable && !spec.beside_model && !is_read_only(id)) initialise_frozen(ctx, id, seed);
+  }
+  initialise_trained(ctx, seed);
+}
+
+void Weights::initialise_trained(ExecContext& ctx, uint64_t seed) {
+  for (ParamId id = 0; id < table_->size(); ++id) {
+    const ParamSpec& spec = table_->spec(id);
+    if (spec.trainable) init_values(ctx, init_args(spec, master(id), seed, id));
   }
   refresh_compute(ctx);
   init_magnitudes(ctx);

@@ -9,6 +9,7 @@
 #include "core/exec_context.h"
 #include "core/segment.h"
 #include "nn/adapter_plan.h"
+#include "nn/frozen_weights.h"
 
 namespace gradmill {
 
@@ -92,7 +93,7 @@ class ParamTable {
 // a flat copy in it; frozen parameters have only a tensor of the compute dtype, or codes and scales.
 class Weights {
  public:
-  Weights(ExecContext& ctx, const ParamTable& table, DType compute_dtype);
+  Weights(ExecContext& ctx, const ParamTable& table, DType compute_dtype, const FrozenPlace& frozen = {});
 
   // The tensor that layers read, in the compute dtype (fp32 where the format says so). Not for quantised parameters.
   TensorView operator[](ParamId id) const {
@@ -112,8 +113,13 @@ class Weights {
   void set_adapters_merged(bool merged) { adapters_merged_ = merged; }
   const ParamTable& table() const { return *table_; }
 
-  // Random values (see ops/init.h), of frozen parameters too.
+  // Random values (see ops/init.h), of frozen parameters too unless they are read only.
   void initialise(ExecContext& ctx, uint64_t seed);
+  // The same, with frozen parameters as they are.
+  void initialise_trained(ExecContext& ctx, uint64_t seed);
+  // The model's frozen weights for other sessions to read. They are read only from here on.
+  std::map<std::string, FrozenWeight, std::less<>> share_frozen();
+  bool is_read_only(ParamId id) const { return read_only_[static_cast<size_t>(id)]; }
   // Writes all copies of one parameter from a contiguous host tensor of any float type. Call refresh_compute after the
   // last one. Quantising needs scratch.
   void load(ExecContext& ctx, ParamId id, const TensorView& host);
@@ -132,7 +138,8 @@ class Weights {
   // Recomputes ‖W‖² of the rows of frozen weights that have magnitudes.
   void refresh_base_norms(ExecContext& ctx) const;
   void clear_padding(ExecContext& ctx);
-  TensorView allocate_frozen(ExecContext& ctx, const ParamSpec& spec);
+  TensorView allocate_frozen(ExecContext& ctx, const ParamSpec& spec, Arena& arena);
+  TensorView frozen_view(ExecContext& ctx, const ParamSpec& spec, const FrozenPlace& place);
   void initialise_frozen(ExecContext& ctx, ParamId id, uint64_t seed);
 
   const ParamTable* table_;
@@ -141,6 +148,7 @@ class Weights {
   TensorView compute_;              // (P) compute dtype
   std::vector<TensorView> views_;   // of a quantised parameter its codes
   std::vector<TensorView> scales_;  // undefined: not quantised
+  std::vector<bool> read_only_;     // other sessions read them
   bool adapters_merged_ = false;
 };
 

@@ -13,7 +13,6 @@ void validate(const AdamWArgs& args) {
   }
   assert(!args.compute.defined() || args.compute.shape == args.master.shape);
   assert(args.block_groups.dtype == DType::int8 && args.block_groups.numel() * kSegmentPadding == args.master.numel());
-  assert(args.groups.size() <= kMaxParamGroups);
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 // AdamW over a range of the flat parameter space, and the steps before it: the global gradient norm and the verdict.
 #pragma once
 
-#include <span>
-
 #include "core/exec_context.h"
 #include "core/run_op.h"
 #include "core/segment.h"
@@ -12,9 +10,6 @@ namespace gradmill {
 
 // Elements of the gradient whose squares are summed in fp32; the sums of these chunks are added in double.
 inline constexpr int64_t kNormChunk = 16384;
-
-// Largest number of parameter groups. Groups are passed to the kernel by value.
-inline constexpr int kMaxParamGroups = 8;
 
 // Computes scalars->grad_norm, finite, grad_factor, updates and bias corrections from the whole gradient (fp32, flat).
 // If the gradient or mean loss is not finite, or the mean loss is above loss_limit, sets finite = 0 and keeps
@@ -25,15 +20,15 @@ void prepare_update(ExecContext& ctx, const TensorView& grads);
 
 // For elements begin .. end of the flat space:  g = grad * grad_factor;  m, v as usual;
 //   w = w * (1 - lr * lr_scale * decay) - lr * lr_scale * m̂ / (√v̂ + eps)
-// as PyTorch's AdamW does. Does nothing when scalars->finite is 0. Padding is updated like the parameter before it:
-// with a zero gradient and moments, zeros stay zeros.
+// as PyTorch's AdamW does, with lr_scale and decay of the element's group in scalars->groups. Does nothing when
+// scalars->finite is 0. Padding is updated like the parameter before it: with a zero gradient and moments, zeros stay
+// zeros.
 struct AdamWArgs {
   TensorView master;   // (P) fp32. All views begin at the start of an allocation, so they are aligned
   TensorView compute;  // (P) the weights that the step reads, written from master; undefined if the step reads master
   TensorView grads;    // (P) fp32
   TensorView m, v;     // (P) fp32
   TensorView block_groups;  // (P / kSegmentPadding) int8: the group of each block of kSegmentPadding elements
-  std::span<const ParamGroup> groups;  // at most kMaxParamGroups
   int64_t begin = 0, end = 0;
 };
 void adamw(ExecContext& ctx, const AdamWArgs& args);

@@ -53,7 +53,7 @@ void update_block(const AdamWArgs& args, const StepScalars& scalars, int64_t beg
     int64_t stop = begin;
     while (stop < end && groups[stop / kSegmentPadding] == group) stop = (stop / kSegmentPadding + 1) * kSegmentPadding;
     stop = std::min(stop, end);
-    update_range<T>(args, scalars, args.groups[static_cast<size_t>(group)], begin, stop);
+    update_range<T>(args, scalars, scalars.groups[group], begin, stop);
     begin = stop;
   }
 }

@@ -142,7 +142,6 @@ struct Flat {
   const float* grads;
   float *m, *v;
   const int8_t* block_groups;
-  ParamGroup groups[kMaxParamGroups];
   int64_t begin, end;
 };
 
@@ -195,7 +194,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ GroupFactors groups[kMaxParamGroups];
   if (scalars->finite == 0) return;
   if (threadIdx.x < kMaxParamGroups) {
-    const ParamGroup group = flat.groups[threadIdx.x];
+    const ParamGroup group = scalars->groups[threadIdx.x];
     const double lr = double(scalars->lr) * group.lr_scale;
     groups[threadIdx.x] = {static_cast<float>(1 - lr * group.weight_decay),
                            static_cast<float>(lr / scalars->bias_correction1)};
@@ -242,15 +241,14 @@ void adamw(ExecContext& ctx, const AdamWArgs& args) {
   using N = cuda::Native<T>;
   assert(is_aligned(args.master) && is_aligned(args.grads) && is_aligned(args.m) && is_aligned(args.v));
   if (args.begin == args.end) return;
-  Flat<N> flat{.master = args.master.ptr<float>(),
-               .compute = args.compute.defined() ? cuda::native<T>(args.compute) : nullptr,
-               .grads = args.grads.ptr<float>(),
-               .m = args.m.ptr<float>(),
-               .v = args.v.ptr<float>(),
-               .block_groups = args.block_groups.ptr<int8_t>(),
-               .begin = args.begin,
-               .end = args.end};
-  std::copy(args.groups.begin(), args.groups.end(), flat.groups);
+  const Flat<N> flat{.master = args.master.ptr<float>(),
+                     .compute = args.compute.defined() ? cuda::native<T>(args.compute) : nullptr,
+                     .grads = args.grads.ptr<float>(),
+                     .m = args.m.ptr<float>(),
+                     .v = args.v.ptr<float>(),
+                     .block_groups = args.block_groups.ptr<int8_t>(),
+                     .begin = args.begin,
+                     .end = args.end};
   const int64_t span = args.end - args.begin / kVector * kVector;
   const auto blocks = static_cast<unsigned>((span + kPerBlock - 1) / kPerBlock);
   const cuda::LaunchConfig config(blocks, kThreads, cuda::stream_of(ctx));

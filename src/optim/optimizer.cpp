@@ -2,12 +2,13 @@
 #include "optim/optimizer.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "ops/transfer.h"
 
 namespace gradmill {
 namespace {
+
+static_assert(kNumParamGroups <= kMaxParamGroups);
 
 // Parameters start at multiples of kSegmentPadding, so each block belongs to one group.
 std::vector<int8_t> groups_of_blocks(const ParamTable& table) {
@@ -21,17 +22,23 @@ std::vector<int8_t> groups_of_blocks(const ParamTable& table) {
 
 }  // namespace
 
-Optimizer::Optimizer(ExecContext& ctx, const ParamTable& table, const AdamWOptions& options)
-    : options_(options), table_(&table) {
-  groups_[kDecayGroup].weight_decay = options.weight_decay;
+Optimizer::Optimizer(ExecContext& ctx, const ParamTable& table, const AdamWOptions& options) : table_(&table) {
   const NameScope scope(ctx, "adamw");
   m_ = ctx.alloc(ctx.persistent, {table.flat_size()}, DType::fp32, "first moments");
   v_ = ctx.alloc(ctx.persistent, {table.flat_size()}, DType::fp32, "second moments");
   block_groups_ = ctx.alloc(ctx.persistent, {table.flat_size() / kSegmentPadding}, DType::int8, "groups");
   if (ctx.dry) return;
-  fill_zero(ctx, m_);
-  fill_zero(ctx, v_);
   copy_to_device(ctx, block_groups_, groups_of_blocks(table).data());
+  reset(ctx, options);
+}
+
+void Optimizer::reset(ExecContext& ctx, const AdamWOptions& options) {
+  options_ = options;
+  for (const StateTensor& tensor : state()) fill_zero(ctx, tensor.view);
+}
+
+std::vector<StateTensor> Optimizer::state() const {
+  return {{"adamw.first_moments", m_}, {"adamw.second_moments", v_}};
 }
 
 void Optimizer::set_scalars(StepInputs& inputs) const {
@@ -39,6 +46,7 @@ void Optimizer::set_scalars(StepInputs& inputs) const {
   inputs.beta2 = options_.beta2;
   inputs.eps = options_.eps;
   inputs.clip = options_.clip;
+  inputs.groups[kDecayGroup].weight_decay = options_.weight_decay;
 }
 
 void Optimizer::update(ExecContext& ctx, const Weights& weights, const Gradients& grads) const {
@@ -51,7 +59,6 @@ void Optimizer::update(ExecContext& ctx, const Weights& weights, const Gradients
               .m = m_,
               .v = v_,
               .block_groups = block_groups_,
-              .groups = groups_,
               .begin = 0,
               .end = table_->flat_size()});
 }

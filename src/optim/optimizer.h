@@ -2,7 +2,8 @@
 // AdamW with its moments, over the flat space of trainable parameters.
 #pragma once
 
-#include <array>
+#include <string>
+#include <vector>
 
 #include "nn/params.h"
 #include "ops/adamw.h"
@@ -15,23 +16,29 @@ struct AdamWOptions {
   float clip = 1.0f;          // global gradient norm; 0: off
 };
 
+// A tensor that is kept from step to step, of any size and dtype, under the name that checkpoints give it.
+struct StateTensor {
+  std::string name;
+  TensorView view;
+};
+
 class Optimizer {
  public:
   Optimizer(ExecContext& ctx, const ParamTable& table, const AdamWOptions& options);
 
-  // Fills the scalars that stay the same from step to step.
+  // Starts over with other settings.
+  void reset(ExecContext& ctx, const AdamWOptions& options);
+  // Fills the inputs that stay the same from step to step.
   void set_scalars(StepInputs& inputs) const;
   // Norm, clip, verdict, then the update of every weight.
   void update(ExecContext& ctx, const Weights& weights, const Gradients& grads) const;
 
-  // The moments, (P) fp32: to save, or to restore into.
-  TensorView first_moments() const { return m_; }
-  TensorView second_moments() const { return v_; }
+  // Everything that is kept from step to step, to save or to restore into: always the same tensors in the same order.
+  std::vector<StateTensor> state() const;
 
  private:
   AdamWOptions options_;
   const ParamTable* table_;
-  std::array<ParamGroup, kNumParamGroups> groups_;
   TensorView m_, v_;         // (P) fp32
   TensorView block_groups_;  // (P / kSegmentPadding) int8
 };

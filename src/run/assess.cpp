@@ -7,7 +7,7 @@
 namespace gradmill {
 namespace {
 
-Assessment assess_tokens(Session& session, RunData& data, const AssessOptions& options) {
+Assessment assess_tokens(Session& session, const RunData& data, const AssessOptions& options) {
   const Evaluation result = evaluate(session, data, options.max_tokens, options.stop_requested);
   if (result.stopped) return {.stopped = true};
   return {.loss = result.loss(), .perplexity = perplexity(result.loss()), .metric = result.loss()};
@@ -15,7 +15,7 @@ Assessment assess_tokens(Session& session, RunData& data, const AssessOptions& o
 
 }  // namespace
 
-Assessment assess(Session& session, const Task& task, RunData& data, const AssessOptions& options) {
+Assessment assess(Session& session, const Task& task, const RunData& data, const AssessOptions& options) {
   if (task.predicts_tokens()) return assess_tokens(session, data, options);
   const auto batches = [&](const RunData::UseBatch& use) { data.visit_validation(0, use); };
   const TaskAnswers answers = answer(session, task, batches, options.stop_requested);

@@ -31,7 +31,7 @@ struct AssessOptions {
   std::function<bool()> stop_requested = [] { return false; };
 };
 
-Assessment assess(Session& session, const Task& task, RunData& data, const AssessOptions& options);
+Assessment assess(Session& session, const Task& task, const RunData& data, const AssessOptions& options);
 
 // Evaluates batches only to load, plan and capture what this needs, and ignores the results.
 void evaluate_unseen(Session& session, const Task& task, const VisitBatches& batches,

@@ -40,7 +40,7 @@ std::unique_ptr<BatchSource> CharData::open(const DataPosition& from, const Crew
   return std::make_unique<StepSource<TrainLoader>>(tokens_.train, options, from.step);
 }
 
-void CharData::visit_validation(int64_t max_tokens, const UseBatch& use) {
+void CharData::visit_validation(int64_t max_tokens, const UseBatch& use) const {
   for (const MicroBatch& batch : eval_batches(tokens_.validation, eval_seqs_, loading_.context, max_tokens)) {
     if (!use(batch)) return;
   }

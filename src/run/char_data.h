@@ -18,7 +18,7 @@ class CharData final : public RunData {
   std::string describe() const override;
   int64_t steps_per_epoch() const override;
   std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const override;
-  void visit_validation(int64_t max_tokens, const UseBatch& use) override;
+  void visit_validation(int64_t max_tokens, const UseBatch& use) const override;
   Task task() const override { return {}; }
   // A line break, or the first character of the text.
   std::vector<TokenId> prompt() const override;

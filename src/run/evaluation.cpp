@@ -27,7 +27,8 @@ Evaluation evaluate(Session& session, const VisitBatches& batches, const std::fu
   return result;
 }
 
-Evaluation evaluate(Session& session, RunData& data, int64_t max_tokens, const std::function<bool()>& stop_requested) {
+Evaluation evaluate(Session& session, const RunData& data, int64_t max_tokens,
+                    const std::function<bool()>& stop_requested) {
   const auto batches = [&](const RunData::UseBatch& use) { data.visit_validation(max_tokens, use); };
   return evaluate(session, batches, stop_requested);
 }

@@ -27,7 +27,7 @@ Evaluation evaluate(
     Session& session, const VisitBatches& batches, const std::function<bool()>& stop_requested = [] { return false; });
 // Evaluates a run's validation data; for max_tokens see RunData::visit_validation.
 Evaluation evaluate(
-    Session& session, RunData& data, int64_t max_tokens,
+    Session& session, const RunData& data, int64_t max_tokens,
     const std::function<bool()>& stop_requested = [] { return false; });
 
 }  // namespace gradmill

@@ -10,8 +10,12 @@ namespace {
 // Quantised parameters are collected as a whole. Parameters that the files do not have keep their initial values.
 class SessionFiller final : public WeightsFiller {
  public:
-  SessionFiller(ExecContext& ctx, Weights& weights, uint64_t seed)
-      : WeightsFiller(ctx, weights, seed), ctx_(ctx), weights_(weights) {}
+  SessionFiller(ExecContext& ctx, Weights& weights, uint64_t seed, FirstWeights which)
+      : WeightsFiller(ctx, weights, seed), ctx_(ctx), weights_(weights), which_(which) {}
+
+  bool wants(ParamId id) const override {
+    return WeightsFiller::wants(id) && (which_ == FirstWeights::all || weights_.table().spec(id).trainable);
+  }
 
   void rows(ParamId id, int64_t begin, int64_t count, const float* values) override {
     if (!weights_.is_quantised(id)) return WeightsFiller::rows(id, begin, count, values);
@@ -33,11 +37,12 @@ class SessionFiller final : public WeightsFiller {
  private:
   ExecContext& ctx_;
   Weights& weights_;
+  FirstWeights which_;
   std::vector<float> whole_;
 };
 
 void load_base(const RunModel& model, const Transformer& network, Session& session,
-               const std::function<void(const std::string&)>& note) {
+               const std::function<void(const std::string&)>& note, FirstWeights which) {
   const WeightMap map = model.map_for(network);
   const bool adapters_come_later = model.adapters && !model.adapters->folder.empty();
   std::string fresh;
@@ -48,7 +53,7 @@ void load_base(const RunModel& model, const Transformer& network, Session& sessi
   }
   if (!fresh.empty()) note("new, with random values: " + fresh);
   session.write_weights([&](ExecContext& ctx, Weights& weights) {
-    SessionFiller filler(ctx, weights, session.options().seed);
+    SessionFiller filler(ctx, weights, session.options().seed, which);
     load_weights(*model.weights, map, network, filler);
   });
 }
@@ -70,8 +75,8 @@ void load_adapters(const RunModel& model, const Transformer& network, Session& s
 }  // namespace
 
 void load_first_weights(const RunModel& model, const Transformer& network, Session& session,
-                        const std::function<void(const std::string&)>& note) {
-  if (model.weights != nullptr) load_base(model, network, session, note);
+                        const std::function<void(const std::string&)>& note, FirstWeights which) {
+  if (model.weights != nullptr) load_base(model, network, session, note, which);
   if (model.adapters && !model.adapters->folder.empty()) load_adapters(model, network, session);
 }
 

@@ -187,7 +187,7 @@ std::unique_ptr<BatchSource> LabelledData::open(const DataPosition& from, const 
   return std::make_unique<StepSource<Prefetcher>>(make, num_threads_, std::max(2, num_threads_), from.step, note);
 }
 
-void LabelledData::visit_validation(int64_t /*max_tokens*/, const UseBatch& use) {
+void LabelledData::visit_validation(int64_t /*max_tokens*/, const UseBatch& use) const {
   for (int64_t step = 0; step < validation_->steps_per_epoch(); ++step) {
     for (const MicroBatch& micro : validation_->step(step).micro) {
       if (!use(micro)) return;

@@ -19,7 +19,7 @@ class LabelledData final : public RunData {
   int64_t steps_per_epoch() const override { return training_->steps_per_epoch(); }
   std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const override;
   // Always visits all of it.
-  void visit_validation(int64_t max_tokens, const UseBatch& use) override;
+  void visit_validation(int64_t max_tokens, const UseBatch& use) const override;
   std::vector<TokenId> prompt() const override { return {}; }
   Task task() const override;
   BatchShape shape(const BatchShape& configured) const override;

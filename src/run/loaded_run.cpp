@@ -191,7 +191,7 @@ Evaluation LoadedRun::evaluate_batches(const VisitBatches& batches) {
 }
 
 Evaluation LoadedRun::evaluate_validation() {
-  const std::unique_ptr<RunData> data = load_run_data(config_, {.tokenizer = &tokenizer_});
+  const std::unique_ptr<const RunData> data = load_run_data(config_, {.tokenizer = &tokenizer_});
   return evaluate_batches([&](const RunData::UseBatch& use) { data->visit_validation(0, use); });
 }
 

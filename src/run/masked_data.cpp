@@ -79,7 +79,7 @@ std::unique_ptr<BatchSource> MaskedData::open(const DataPosition& from, const Cr
       from, note, [this](int64_t step, MicroBatch& batch) { hide_tokens(rule_, MaskUse::train, step, batch); });
 }
 
-void MaskedData::visit_validation(int64_t max_tokens, const UseBatch& use) {
+void MaskedData::visit_validation(int64_t max_tokens, const UseBatch& use) const {
   text_->visit_validation(max_tokens, hiding_tokens(rule_, use));
 }
 

@@ -34,7 +34,7 @@ class MaskedData final : public RunData {
   std::string describe() const override;
   int64_t steps_per_epoch() const override { return text_->steps_per_epoch(); }
   std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const override;
-  void visit_validation(int64_t max_tokens, const UseBatch& use) override;
+  void visit_validation(int64_t max_tokens, const UseBatch& use) const override;
   std::vector<TokenId> prompt() const override { return {}; }
   Task task() const override { return {.kind = TaskKind::mask}; }
   BatchShape shape(const BatchShape& configured) const override { return text_->shape(configured); }

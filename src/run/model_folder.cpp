@@ -172,7 +172,7 @@ void load_session(const Checkpoint& checkpoint, const Transformer& model, const 
   const Session::HostState state = session.host_state(false);
   load_masters(checkpoint, model, run_model, state.masters);
   const SafeTensors& file = checkpoint.tensors(kStateFile);
-  for (const Session::StateTensor& tensor : state.optimizer) {
+  for (const StateTensor& tensor : state.beside) {
     if (tensor.name == Session::kAverageName && !file.contains(tensor.name)) {
       std::memcpy(tensor.view.data, state.masters.data, tensor.view.bytes());
     } else {

@@ -33,8 +33,8 @@ void check_same_base(const TrainState& saved, const RunModel& run_model);
 std::vector<NamedTensor> model_tensors(const Transformer& model, HfFamily family, const TensorView& masters);
 // Loads the masters. Throws a data error that names a tensor if it is missing or has another shape.
 void load_model_tensors(const SafeTensors& file, const Transformer& model, HfFamily family, const TensorView& masters);
-// Loads weights, moments and averages of a checkpoint into a session, which is then at `progress`. If the checkpoint
-// has no averages, they start from its weights.
+// Loads weights, averages and the optimiser's state of a checkpoint into a session, which is then at `progress`. If the
+// checkpoint has no averages, they start from its weights.
 void load_session(const Checkpoint& checkpoint, const Transformer& model, const RunModel& run_model, Session& session,
                   const Session::Progress& progress);
 // The averages of a run, in the order of the flat masters; undefined if it keeps none.

@@ -28,12 +28,17 @@ RowList PackedValidation::choose(int64_t count) const {
   return rows;
 }
 
-void PackedValidation::visit(int64_t max_tokens, const RunData::UseBatch& use) {
+std::shared_ptr<const RowList> PackedValidation::chosen(int64_t count) const {
+  const std::scoped_lock lock(mutex_);
+  if (chosen_ == nullptr || chosen_->num_rows() != count) chosen_ = std::make_shared<const RowList>(choose(count));
+  return chosen_;
+}
+
+void PackedValidation::visit(int64_t max_tokens, const RunData::UseBatch& use) const {
   const int64_t all = plan_.num_rows();
   const int64_t count = max_tokens == 0 ? all : std::clamp<int64_t>(max_tokens / plan_.context(), 1, all);
   if (count < all) {
-    if (chosen_.num_rows() != count) chosen_ = choose(count);
-    use_rows(chosen_, use);
+    use_rows(*chosen(count), use);
     return;
   }
   for (int64_t block = 0; block < plan_.num_blocks(); ++block) {

@@ -68,7 +68,7 @@ class RunData {
   // problems that do not end the run. The source must not outlive this object.
   virtual std::unique_ptr<BatchSource> open(const DataPosition& from, const CrewNote& note) const = 0;
   // Visits batches of all validation data, or of an evenly spaced part of about max_tokens if that is not 0.
-  virtual void visit_validation(int64_t max_tokens, const UseBatch& use) = 0;
+  virtual void visit_validation(int64_t max_tokens, const UseBatch& use) const = 0;
   // The prompt of a sample; only empty if the model does not generate text.
   virtual std::vector<TokenId> prompt() const = 0;
 

@@ -20,7 +20,7 @@ class ShardData final : public TextData {
   int64_t steps_per_epoch() const override;
   std::unique_ptr<BatchSource> open_edited(const DataPosition& from, const CrewNote& note,
                                            EditBatch edit) const override;
-  void visit_validation(int64_t max_tokens, const UseBatch& use) override { validation_->visit(max_tokens, use); }
+  void visit_validation(int64_t max_tokens, const UseBatch& use) const override { validation_->visit(max_tokens, use); }
   std::vector<TokenId> prompt() const override { return text_prompt(tokenizer_); }
   Task task() const override { return task_; }
 

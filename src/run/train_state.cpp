@@ -26,6 +26,7 @@ void visit_fields(State& state, Visit&& visit) {
   visit("best_step", state.best_step);
   visit("evals_since_best", state.evals_since_best);
   visit("stopped_early", state.stopped_early);
+  visit("pruned", state.pruned, kMayBeMissing);
   visit("running_loss", state.running_loss);
   visit("bad_steps", state.bad_steps);
   visit("rollbacks", state.rollbacks);
@@ -61,6 +62,7 @@ void read_value(const nlohmann::json& stored, std::optional<double>& value) { va
 std::string to_json(const TrainState& state) {
   nlohmann::json json;
   visit_fields(state, [&](const char* name, const auto& value, bool = false) { json[name] = to_json_value(value); });
+  if (!state.pruned) json.erase("pruned");
   // JSON has no infinity; before the first evaluation there is no best loss.
   if (state.best_loss == std::numeric_limits<double>::infinity()) json["best_loss"] = nullptr;
   return json.dump();

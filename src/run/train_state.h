@@ -25,6 +25,7 @@ struct TrainState {
   int64_t best_step = 0;
   int64_t evals_since_best = 0;
   bool stopped_early = false;
+  bool pruned = false;  // ended after an evaluation, by whoever compares it with other runs
   // Bad steps and roll-backs.
   double running_loss = 0;  // exponential mean; 0 before the first step
   int64_t bad_steps = 0;    // in a row

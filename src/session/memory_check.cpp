@@ -53,8 +53,9 @@ std::string smaller_model(const SessionOptions& options, const AdapterPlan& adap
 
 std::string advice(const MemoryPlan& plan, const SessionOptions& options, const AdapterPlan& adapters,
                    size_t available) {
-  if (plan.persistent.bytes > available) {
-    return fmt::format("{} are needed for any batch: {}", format_bytes(double(plan.persistent.bytes)),
+  const size_t lasting = plan.persistent.bytes + plan.own_frozen_bytes();
+  if (lasting > available) {
+    return fmt::format("{} are needed for any batch: {}", format_bytes(double(lasting)),
                        smaller_model(options, adapters));
   }
   return fmt::format("try {}{}; 'gradmill plan' shows all of the memory",
@@ -66,7 +67,7 @@ std::string advice(const MemoryPlan& plan, const SessionOptions& options, const 
 
 void require_memory(const MemoryPlan& plan, const SessionOptions& options, const AdapterPlan& adapters,
                     size_t available) {
-  const size_t needed = plan.slab_bytes();
+  const size_t needed = plan.allocated_bytes();
   if (needed <= available) return;
   throw Error(ExitCode::out_of_memory,
               fmt::format("the run needs {} of memory, but only {} are free on {}; most of it is for {}",

@@ -81,13 +81,20 @@ size_t MemoryPlan::activation_bytes() const {
 std::vector<OwnerFamily> MemoryPlan::owners() const {
   const auto size = [](const PhasePlan& phase) { return phase.saved.bytes + phase.scratch.bytes; };
   const PhasePlan& largest = *std::ranges::max_element(phases, {}, size);
-  return families_of({&persistent, &largest.saved, &largest.scratch});
+  if (frozen_is_there) return families_of({&persistent, &largest.saved, &largest.scratch});
+  return families_of({&persistent, &frozen, &largest.saved, &largest.scratch});
 }
 
 std::string describe(const MemoryPlan& plan) {
   std::string text = fmt::format("plan for {} ({:.1f} GiB)\n\n", plan.device.title,
                                  double(plan.device.memory_bytes) / double(1 << 30));
   append_arena(text, "persistent", plan.persistent);
+  if (plan.frozen_is_there) {
+    text +=
+        fmt::format("{:<28}{}  (another session's: not counted)\n", "shared frozen weights", mib(plan.frozen.bytes));
+  } else if (plan.frozen.bytes > 0) {
+    append_arena(text, "frozen, beside the slab", plan.frozen);
+  }
   for (int p = 0; p < kNumPhases; ++p) {
     const PhasePlan& phase = plan.phases[static_cast<size_t>(p)];
     const std::string_view name = name_of(static_cast<Phase>(p));

@@ -37,16 +37,21 @@ struct OwnerFamily {
 struct MemoryPlan {
   DeviceSpec device;
   ArenaPlan persistent;
+  ArenaPlan frozen;              // weights in a block beside the slab, which other sessions may read
+  bool frozen_is_there = false;  // another session has the block: this one allocates nothing for it
   std::array<PhasePlan, kNumPhases> phases;
 
   const PhasePlan& phase(Phase p) const { return phases[static_cast<size_t>(p)]; }
   // The activation region: the largest phase.
   size_t activation_bytes() const;
   size_t slab_bytes() const { return persistent.bytes + activation_bytes(); }
-  // The owners of the slab when it is fullest, largest first.
+  size_t own_frozen_bytes() const { return frozen_is_there ? 0 : frozen.bytes; }
+  // What the session allocates.
+  size_t allocated_bytes() const { return slab_bytes() + own_frozen_bytes(); }
+  // The owners of this memory when it is fullest, largest first.
   std::vector<OwnerFamily> owners() const;
-  // Includes what libraries and the driver take besides the slab.
-  size_t total_bytes() const { return slab_bytes() + device.library_bytes + device.driver_bytes; }
+  // Includes what libraries and the driver take.
+  size_t total_bytes() const { return allocated_bytes() + device.library_bytes + device.driver_bytes; }
 };
 
 // The plan as text: arenas with their largest owners, and each op's work.

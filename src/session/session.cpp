@@ -47,7 +47,11 @@ Session::Session(const Transformer& model, const SessionOptions& options)
   }
   slab_ = runtime_->allocate(plan_.slab_bytes());
   ctx_.persistent.attach(slab_.first(plan_.persistent.bytes));
-  for (Arena* arena : {&ctx_.persistent, &ctx_.saved, &ctx_.scratch}) {
+  if (options.frozen_beside_slab) {
+    frozen_memory_ = runtime_->allocate_shared(plan_.frozen.bytes);
+    frozen_arena_.attach({frozen_memory_.get(), plan_.frozen.bytes});
+  }
+  for (Arena* arena : {&ctx_.persistent, &ctx_.saved, &ctx_.scratch, &frozen_arena_}) {
     arena->set_poison(options.poison ? runtime_->poison() : nullptr);
   }
   allocate_persistent();
@@ -59,10 +63,16 @@ Session::Session(const Transformer& model, const SessionOptions& options)
   if (has_average()) copy_on_device(ctx_, average_, weights_->flat_master());
 }
 
+FrozenPlace Session::frozen_place() {
+  assert(!options_.frozen_beside_slab || options_.frozen == nullptr);
+  if (options_.frozen) options_.frozen->check_session(options_.dtype, options_.device);
+  return {.arena = options_.frozen_beside_slab ? &frozen_arena_ : nullptr, .shared = options_.frozen.get()};
+}
+
 void Session::allocate_persistent() {
   const TensorView scalars =
       ctx_.alloc(ctx_.persistent, {static_cast<int64_t>(sizeof(StepScalars))}, DType::int8, "step scalars");
-  weights_.emplace(ctx_, model_.params(), options_.dtype);
+  weights_.emplace(ctx_, model_.params(), options_.dtype, frozen_place());
   if (!options_.inference) allocate_training();
   tables_ = model_.make_position_tables(ctx_, options_.context);
   const auto inputs = [&](std::string_view name, int64_t tokens, int64_t rows, bool weighted) {
@@ -83,15 +93,20 @@ void Session::allocate_persistent() {
   }
   if (is_classifier()) allocate_classes();
   if (ctx_.dry) return;
+  ctx_.scalars = reinterpret_cast<StepScalars*>(scalars.data);
+  write_first_scalars();
+}
+
+void Session::write_first_scalars() {
+  step_inputs_ = StepInputs();
   step_inputs_.dropout = options_.dropout;
   step_inputs_.seed = options_.seed;
   step_inputs_.scale_growth_steps = options_.loss_scaling.growth_steps;
   if (optimizer_) optimizer_->set_scalars(step_inputs_);
-  ctx_.scalars = reinterpret_cast<StepScalars*>(scalars.data);
   StepScalars first;
   static_cast<StepInputs&>(first) = step_inputs_;
   first.loss_scale = options_.loss_scaling.initial;
-  copy_to_device(ctx_, scalars, &first);
+  upload_value(ctx_.scalars, first);
 }
 
 void Session::allocate_training() {
@@ -161,6 +176,11 @@ MemoryPlan Session::run_on_paper() {
   MemoryPlan plan;
   plan.device = options_.device;
   plan.persistent = {ctx_.persistent.high_water(), ctx_.persistent.owners_at_peak()};
+  plan.frozen = {frozen_arena_.high_water(), frozen_arena_.owners_at_peak()};
+  if (options_.frozen) {
+    plan.frozen.bytes = options_.frozen->bytes;
+    plan.frozen_is_there = true;
+  }
   const auto run = [&](Phase phase, auto&& ops) {
     PhasePlan& result = plan.phases[static_cast<size_t>(phase)];
     ctx_.saved = Arena("saved");

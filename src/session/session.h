@@ -55,6 +55,15 @@ class Session {
   // for this. Averages start from the resulting weights.
   void write_weights(const std::function<void(ExecContext&, Weights&)>& fill);
   const Gradients& gradients() const { return *grads_; }
+  // The frozen weights for SessionOptions::frozen of other sessions, once they are loaded: nobody writes them from here
+  // on. Needs SessionOptions::frozen_beside_slab.
+  std::shared_ptr<const FrozenWeights> share_frozen();
+
+  // Starts over, as a new session with these options would, in the same memory and with the plans, tuned kernels and
+  // graphs that are there. Trained weights are random again: those that come from files must be written again. Frozen
+  // weights stay. Results of steps must have been fetched. Throws a usage error where dropout would be turned on or
+  // off, which takes other ops. Of sessions that train.
+  void reset(uint64_t seed, const AdamWOptions& adamw, float dropout);
 
   // A training step: begin_step, train_micro for every micro-batch, end_step. The update is skipped if the mean loss
   // exceeds `loss_limit` or is not finite.
@@ -85,21 +94,18 @@ class Session {
   bool has_average() const { return average_.defined(); }
   void exchange_average();
 
-  // Everything a checkpoint holds, in host memory, (P) fp32 each: masters, moments and averages. On the CPU these are
-  // the session's own tensors, on a GPU copies.
-  struct StateTensor {
-    std::string name;
-    TensorView view;
-  };
+  // Everything a checkpoint holds, in host memory. On the CPU these are the session's own tensors, on a GPU copies.
   struct HostState {
     Storage copies;
-    TensorView masters;
-    std::vector<StateTensor> optimizer;
+    TensorView masters;               // (P) fp32
+    std::vector<StateTensor> beside;  // what the optimiser keeps, then the averages
   };
   static constexpr const char* kAverageName = "averaged_weights";
   HostState host_state(bool with_values = true);
+  // The bytes of these tensors.
+  size_t state_bytes() const;
   // Call after writing values into a host state: the session takes them over.
-  void restore(const HostState& state, const Progress& progress);
+  void restore(const HostState& host, const Progress& progress);
 
   // Counts and times every op until stop_profile. Meanwhile steps are not replayed as graphs.
   void profile(Ledger& ledger);
@@ -150,7 +156,9 @@ class Session {
   struct OnPaper {};
 
   Session(const Transformer& model, const SessionOptions& options, OnPaper, Runtime* runtime);
+  FrozenPlace frozen_place();
   void allocate_persistent();
+  void write_first_scalars();
   void allocate_training();
   Inputs allocate_inputs(std::string_view name, int64_t tokens, int64_t seqs, bool weighted = false);
   bool is_classifier() const { return model_.spec().head == HeadKind::classifier; }
@@ -167,6 +175,8 @@ class Session {
   enum class Sequence : uint8_t { first_micro, later_micro, update, eval };
   void run(Sequence sequence, int quarters, bool dense, const std::function<void()>& ops);
   StepScalars read_scalars();
+  // The tensors of a HostState in device memory, masters first.
+  std::vector<StateTensor> state() const;
   Pass make_pass(const Inputs& inputs, bool train);
 
   struct NonFinite {
@@ -191,6 +201,8 @@ class Session {
   std::unique_ptr<Runtime> runtime_;
   MemoryPlan plan_;
   std::span<std::byte> slab_;
+  std::shared_ptr<std::byte> frozen_memory_;
+  Arena frozen_arena_{"frozen"};
   StepInputs step_inputs_;
   bool first_micro_ = true;
   std::unique_ptr<OpObserver> profiler_;

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "core/communicator.h"
 #include "core/device_spec.h"
 #include "core/dtype.h"
 #include "core/kernel_options.h"
+#include "nn/frozen_weights.h"
 #include "nn/save_policy.h"
 #include "optim/optimizer.h"
 #include "session/batch_shape.h"
@@ -35,10 +37,14 @@ struct SessionOptions : BatchShape {
   bool poison = false;           // fill every allocation with NaN first: for tests
   KernelOptions kernels;
   LossScaling loss_scaling;
+  // For several sessions with one frozen base: the first session has it in a block besides its slab and shares it
+  // (Session::share_frozen), the others read it.
+  bool frozen_beside_slab = false;
+  std::shared_ptr<const FrozenWeights> frozen;
   Communicator* communicator = &single_rank();  // the other ranks of the training; it must outlive the session
-  bool capture = false;      // replay steps as graphs if the device supports it
-  bool autotune = false;     // time the libraries' algorithms in the first step
-  std::string tuning_cache;  // file that stores the timings
+  bool capture = false;                         // replay steps as graphs if the device supports it
+  bool autotune = false;                        // time the libraries' algorithms in the first step
+  std::string tuning_cache;                     // file that stores the timings
   std::function<void(const std::string&)> note = [](const std::string&) {};
 
   const BatchShape& shape() const { return *this; }

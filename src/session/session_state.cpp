@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: weights, moments and averages in the form of checkpoints.
+// Session: weights, averages and the optimiser's state in the form of checkpoints.
+#include <algorithm>
 #include <cassert>
+#include <iterator>
 
 #include "ops/ema.h"
 #include "ops/transfer.h"
+#include "session/host_copies.h"
 #include "session/session.h"
 
 namespace gradmill {
@@ -23,37 +26,62 @@ void Session::write_weights(const std::function<void(ExecContext&, Weights&)>& f
   num_cached_ = 0;
 }
 
-Session::HostState Session::host_state(bool with_values) {
-  HostState state;
-  std::vector<StateTensor> tensors = {{"masters", weights_->flat_master()}};
-  if (optimizer_) {
-    tensors.push_back({"adamw.first_moments", optimizer_->first_moments()});
-    tensors.push_back({"adamw.second_moments", optimizer_->second_moments()});
-  }
-  if (has_average()) tensors.push_back({kAverageName, average_});
-  if (options_.device.kind != DeviceKind::cpu) {
-    const size_t bytes = align_up(weights_->flat_master().bytes());
-    state.copies = Storage(tensors.size() * bytes);
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      TensorView& view = tensors[i].view;
-      std::byte* copy = state.copies.bytes().data() + i * bytes;
-      if (with_values) copy_to_host(ctx_, copy, view);
-      view.data = copy;
-    }
-  }
-  state.masters = tensors.front().view;
-  state.optimizer.assign(tensors.begin() + 1, tensors.end());
-  return state;
+std::shared_ptr<const FrozenWeights> Session::share_frozen() {
+  assert(options_.frozen_beside_slab && !weights_->adapters_merged());
+  read_scalars();  // other sessions do not wait for what this one still writes
+  return std::make_shared<FrozenWeights>(FrozenWeights{.device = options_.device,
+                                                       .dtype = options_.dtype,
+                                                       .weights = weights_->share_frozen(),
+                                                       .bytes = plan_.frozen.bytes,
+                                                       .memory = frozen_memory_});
 }
 
-void Session::restore(const HostState& state, const Progress& progress) {
+void Session::reset(uint64_t seed, const AdamWOptions& adamw, float dropout) {
+  assert(!options_.inference && !weights_->adapters_merged());
+  if ((dropout > 0) != (options_.dropout > 0)) {
+    throw usage_error(
+        fmt::format("a session that was made with a dropout of {:g} cannot go on with {:g}", options_.dropout, dropout),
+        "make a new session to turn dropout on or off");
+  }
+  options_.seed = seed;
+  options_.adamw = adamw;
+  options_.dropout = dropout;
+  optimizer_->reset(ctx_, adamw);
+  write_first_scalars();
+  enter(Phase::load);
+  weights_->initialise_trained(ctx_, seed);
+  if (has_average()) copy_on_device(ctx_, average_, weights_->flat_master());
+  sequence_.clear();
+  num_cached_ = 0;
+}
+
+std::vector<StateTensor> Session::state() const {
+  std::vector<StateTensor> tensors = {{"masters", weights_->flat_master()}};
+  if (optimizer_) std::ranges::copy(optimizer_->state(), std::back_inserter(tensors));
+  if (has_average()) tensors.push_back({kAverageName, average_});
+  return tensors;
+}
+
+size_t Session::state_bytes() const {
+  size_t bytes = 0;
+  for (const StateTensor& tensor : state()) bytes += tensor.view.bytes();
+  return bytes;
+}
+
+Session::HostState Session::host_state(bool with_values) {
+  HostState host;
+  std::vector<StateTensor> tensors = state();
+  if (options_.device.kind != DeviceKind::cpu) host.copies = move_to_host(ctx_, tensors, with_values);
+  host.masters = tensors.front().view;
+  host.beside.assign(tensors.begin() + 1, tensors.end());
+  return host;
+}
+
+void Session::restore(const HostState& host, const Progress& progress) {
   if (options_.device.kind != DeviceKind::cpu) {
-    copy_to_device(ctx_, weights_->flat_master(), state.masters.data);
-    if (optimizer_) {
-      copy_to_device(ctx_, optimizer_->first_moments(), state.optimizer[0].view.data);
-      copy_to_device(ctx_, optimizer_->second_moments(), state.optimizer[1].view.data);
-    }
-    if (has_average()) copy_to_device(ctx_, average_, state.optimizer[2].view.data);
+    std::vector<StateTensor> tensors = {{"masters", host.masters}};
+    std::ranges::copy(host.beside, std::back_inserter(tensors));
+    copy_from_host(ctx_, state(), tensors);
   }
   // A run may be resumed in another precision, where the old loss scale has no meaning.
   const bool scaled = options_.loss_scaling.growth_steps > 0 && progress.loss_scale > 1;

@@ -38,7 +38,7 @@ class MetricsFan final : public MetricsSink {
   }
   void finish(const RunSummary& summary) override {
     // An interrupted run may be resumed; its files must then equal those of an uninterrupted run.
-    if (unwritten_ && summary.status == RunStatus::completed) files_.step(*unwritten_);
+    if (unwritten_ && has_ended(summary.status)) files_.step(*unwritten_);
     both([&](MetricsSink& sink) { sink.finish(summary); });
   }
   void flush() override { files_.flush(); }

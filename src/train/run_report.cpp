@@ -67,7 +67,7 @@ std::string run_header(Trainer& trainer, const RunConfig& config, const std::str
                       model.hf ? model.hf->architecture : config.model.style, spec.layers, spec.heads, spec.width,
                       spec.max_positions, params.num_parameters(), trained_part(params));
   text += fmt::format("memory    {:.1f} MiB, planned to the byte\n",
-                      double(trainer.session().memory_plan().slab_bytes()) / (1 << 20));
+                      double(trainer.session().memory_plan().allocated_bytes()) / (1 << 20));
   const bool labelled = is_labelled(config.data.kind());
   text += fmt::format("training  {} steps of {}{}, {:.2f} epochs\n", trainer.length().total_steps,
                       config.training.batch_size,

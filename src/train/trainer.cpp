@@ -80,7 +80,10 @@ TrainOutcome Trainer::run() {
       if (eval || save_now || last) complete_all();
       if (pending_.size() > max_pending_) complete_step();
       const bool here = state_.step == step;  // not pending, and not rolled back
-      if (eval && here) evaluate_and_judge();
+      if (eval && here) {
+        const Assessment result = evaluate_and_judge();
+        if (state_.pruned) return pruned(result);
+      }
       if (save_now && here && saved_step_ != step) save();
       if ((eval || save_now) && here) begin_step_anew();
     }
@@ -200,6 +203,20 @@ TrainOutcome Trainer::interrupted() {
           .train_loss = last_loss_,
           .validation_loss = kUnknown,
           .validation_values = {},
+          .sample = {}};
+}
+
+TrainOutcome Trainer::pruned(const Assessment& result) {
+  if (saved_step_ != state_.step) save();
+  const std::string line = fmt::format("pruned after the evaluation of step {}", state_.step);
+  services_.note(line);
+  services_.metrics->text(state_.step, "pruned", line);
+  services_.metrics->finish(summary(RunStatus::pruned));
+  return {.status = RunStatus::pruned,
+          .step = state_.step,
+          .train_loss = last_loss_,
+          .validation_loss = result.loss,
+          .validation_values = result.values,
           .sample = {}};
 }
 

@@ -29,14 +29,18 @@ struct TrainServices {
   CheckpointStore* store = nullptr;                                   // null: nothing is saved
   std::function<bool()> stop_requested = [] { return false; };        // polled wherever the run may take long
   std::function<void(const std::string&)> note = [](const auto&) {};  // gets a line for the user
-  std::string config_yaml;                                            // stored in every checkpoint
+  // Called after every evaluation except the last: true ends the run there, because it is not worth continuing.
+  std::function<bool(const EvalMetrics&)> prune = [](const EvalMetrics&) { return false; };
+  std::string config_yaml;  // stored in every checkpoint
 };
 
 struct TrainOutcome {
   RunStatus status = RunStatus::completed;
   int64_t step = 0;
-  double train_loss = 0;       // of the last step of this process
-  double validation_loss = 0;  // over the whole validation split; after early stopping with the best weights
+  double train_loss = 0;  // of the last step of this process
+  // Over the whole validation split, after early stopping with the best weights; for a pruned run the last
+  // evaluation's.
+  double validation_loss = 0;
   std::vector<std::pair<std::string, double>> validation_values;  // a task's metrics, likewise
   std::string sample;
 };
@@ -77,14 +81,15 @@ class Trainer {
   void report_step(const Pending& step, const Session::StepResult& result);
   void report_epoch();
   void roll_back();
-  void evaluate_and_judge();
+  Assessment evaluate_and_judge();
   // `last`: the last evaluation of the run, on all validation data, which also tunes the threshold.
   Assessment evaluate(bool last);
   // Stores the threshold in the checkpoint of the step whose weights it was tuned with.
   void keep_threshold(const Threshold& threshold, int64_t step);
   void tune_threshold_of_best();
   bool take_if_best(const Assessment& result);
-  void report_eval(const Assessment& result, std::chrono::steady_clock::time_point start, bool best);
+  // Returns the numbers that it reports.
+  EvalMetrics report_eval(const Assessment& result, std::chrono::steady_clock::time_point start, bool best);
   void save();
   // Writes the state into the checkpoint of its step.
   void save_state(const TrainState& state);
@@ -93,6 +98,7 @@ class Trainer {
   void restore_best();
   TrainOutcome finish();
   TrainOutcome interrupted();
+  TrainOutcome pruned(const Assessment& result);
   std::string sample(int64_t tokens);
   // Evaluates and generates a little, so that problems show now and not after hours: validation data without targets,
   // or memory that the driver takes for kernels and graphs at their first use.

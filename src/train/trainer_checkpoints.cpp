@@ -13,7 +13,7 @@ void Trainer::save() {
   services_.metrics->flush();
   const Session::HostState values = session_.host_state();
   CheckpointFile state_file{kStateFile, {}};
-  for (const Session::StateTensor& tensor : values.optimizer) state_file.tensors.push_back({tensor.name, tensor.view});
+  for (const StateTensor& tensor : values.beside) state_file.tensors.push_back({tensor.name, tensor.view});
   CheckpointWrite write;
   write.step = state_.step;
   write.files = {weights_file(run_model_, model_, values.masters), std::move(state_file)};
@@ -49,9 +49,7 @@ bool Trainer::change_store(const std::function<void()>& change) {
 void Trainer::check_disk() const {
   const std::optional<size_t> free = services_.store != nullptr ? services_.store->free_bytes() : std::nullopt;
   if (!free) return;
-  // Weights, two moments, and averages if they are kept.
-  const size_t values = session_.has_average() ? 4 : 3;
-  const size_t each = values * sizeof(float) * static_cast<size_t>(model_.params().flat_size());
+  const size_t each = session_.state_bytes();
   // The last checkpoint; those kept during the run, where a new one is complete before the oldest is removed; the best.
   const bool several = save_interval_.is_on(), best = config_.checkpoint.keep_best && eval_interval_.is_on();
   const int64_t wanted = 1 + (several ? config_.checkpoint.keep_last : 0) + (best ? 1 : 0);
@@ -109,7 +107,7 @@ void Trainer::resume(const Checkpoint& checkpoint) {
   state_.data_hash = data_hash;
   state_.seed = seed;
   // The settings may now ask for more patience or more steps.
-  state_.stopped_early = false;
+  state_.stopped_early = state_.pruned = false;
 }
 
 // After early stopping the run's result is its best checkpoint.

@@ -59,24 +59,27 @@ bool Trainer::take_if_best(const Assessment& result) {
   return true;
 }
 
-void Trainer::evaluate_and_judge() {
+Assessment Trainer::evaluate_and_judge() {
   const auto start = std::chrono::steady_clock::now();
   const Assessment result = evaluate(false);
   const bool best = take_if_best(result);
   state_.evals_since_best = best ? 0 : state_.evals_since_best + 1;
-  report_eval(result, start, best);
+  state_.pruned = services_.prune(report_eval(result, start, best));
   state_.stopped_early = config_.eval.patience > 0 && state_.evals_since_best >= config_.eval.patience;
   if (best && config_.checkpoint.keep_best) save();
+  return result;
 }
 
-void Trainer::report_eval(const Assessment& result, std::chrono::steady_clock::time_point start, bool best) {
-  services_.metrics->eval({.step = state_.step,
-                           .epoch = length_.epoch_of(state_.step),
-                           .loss = result.loss,
-                           .perplexity = result.perplexity,
-                           .seconds = seconds_since(start),
-                           .best = best,
-                           .values = result.values});
+EvalMetrics Trainer::report_eval(const Assessment& result, std::chrono::steady_clock::time_point start, bool best) {
+  EvalMetrics metrics{.step = state_.step,
+                      .epoch = length_.epoch_of(state_.step),
+                      .loss = result.loss,
+                      .perplexity = result.perplexity,
+                      .seconds = seconds_since(start),
+                      .best = best,
+                      .values = result.values};
+  services_.metrics->eval(metrics);
+  return metrics;
 }
 
 void Trainer::keep_threshold(const Threshold& threshold, int64_t step) {

@@ -27,7 +27,7 @@ void Trainer::report_step(const Pending& step, const Session::StepResult& result
                            .mfu = flops / step_seconds_ / peak_flops_,
                            .tokens_seen = state_.tokens_seen,
                            .step_ms = step_seconds_ * 1e3,
-                           .memory_bytes = session_.memory_plan().slab_bytes(),
+                           .memory_bytes = session_.memory_plan().allocated_bytes(),
                            .finite = result.finite,
                            .loader_stall = step.stall_seconds / step_seconds_,
                            .gpu = gpu});

@@ -150,6 +150,18 @@ TEST(Progress, LinesThatStayAreAboveTheBar) {
       << end;
 }
 
+TEST(Progress, SaysHowTheRunEnded) {
+  for (const auto& [status, word] : {std::pair(RunStatus::completed, "finished"),
+                                     {RunStatus::interrupted, "interrupted"},
+                                     {RunStatus::failed, "failed"},
+                                     {RunStatus::pruned, "pruned"}}) {
+    Screen screen;
+    Progress progress(screen.options(false));
+    progress.finish({.status = status, .step = 3, .seconds = 5});
+    EXPECT_TRUE(screen.text.starts_with(fmt::format("{} after step 3 in ", word))) << screen.text;
+  }
+}
+
 TEST(Progress, ClearsTheLineWhenItEndsEarly) {
   Screen screen;
   {

@@ -23,6 +23,17 @@ constexpr TrainerStateOptions kOptions{.max_steps = 20,
                                        .eval_steps = 4,
                                        .flops_per_token = 10};
 
+TEST(TrainerState, SaysThatARunWasPruned) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "trainer_state.json";
+  TrainerStateWriter writer(path, kFreshRun, kOptions);
+  writer.step(step_at(1));
+  writer.finish({.status = RunStatus::pruned, .step = 1, .epoch = 0.1, .train_loss = 2, .seconds = 8});
+  const json last = json::parse(read_file(path)).at("log_history").back();
+  EXPECT_EQ(last.at("pruned"), true);
+  EXPECT_EQ(last.at("train_loss"), 2.0);
+}
+
 TEST(TrainerState, WritesWhatTheTrainerOfTransformersWrites) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "trainer_state.json";

@@ -55,6 +55,7 @@ class AdamWTest : public OpTest {
     scalars().beta2 = 0.95f;
     scalars().clip = 1;
     scalars().loss_scale = 4;
+    std::copy(kGroups.begin(), kGroups.end(), scalars().groups);
   }
 
   AdamWArgs make() {
@@ -69,7 +70,6 @@ class AdamWTest : public OpTest {
             .m = upload(zero, {kTotal}, DType::fp32),
             .v = upload(zero, {kTotal}, DType::fp32),
             .block_groups = block_groups,
-            .groups = kGroups,
             .begin = 0,
             .end = kTotal};
   }

@@ -250,6 +250,44 @@ TEST_P(GpuSession, StateSurvivesTheHost) {
   expect_same_bits(other.read(other.weights().flat_master()), session.read(session.weights().flat_master()), "weights");
 }
 
+// With graphs that the steps before the reset captured: nothing that it changes is baked into them.
+TEST_P(GpuSession, AResetSessionHasTheBitsOfANewOne) {
+  RunConfig config = small_config();
+  config.machine.dtype = "bf16";
+  config.machine.deterministic = true;
+  config.model.dropout = 0.1;
+  config.training.micro_batch_size = 3;
+  config.optimizer.ema_decay = 0.9;
+  config.compile.mode = "reduce-overhead";
+  const Transformer model(model_spec(config, kVocab));
+  const std::vector<int32_t> ids = text();
+  const auto results = [&](Session& session) {
+    TrainLoader loader(ids, loader_options(config));
+    std::vector<float> values;
+    for (int64_t step = 0; step < 4; ++step) {
+      const StepBatch batch = loader.next();
+      session.begin_step(step, 3e-3f, batch.num_targets);
+      for (const MicroBatch& micro : batch.micro) session.train_micro(micro);
+      values.push_back(static_cast<float>(session.end_step().loss_sum));
+    }
+    const Session::HostState state = session.host_state();
+    values.insert(values.end(), state.masters.ptr<float>(), state.masters.ptr<float>() + state.masters.numel());
+    for (const StateTensor& tensor : state.beside) {
+      values.insert(values.end(), tensor.view.ptr<float>(), tensor.view.ptr<float>() + tensor.view.numel());
+    }
+    return values;
+  };
+  SessionOptions options = session_options(config);
+  Session session(model, options);
+  results(session);
+  options.seed = 5;
+  options.dropout = 0.3f;
+  options.adamw = {.beta1 = 0.8f, .beta2 = 0.95f, .eps = 1e-6f, .weight_decay = 0.5f, .clip = 0.1f};
+  session.reset(options.seed, options.adamw, options.dropout);
+  Session fresh(model, options);
+  expect_same_bits(results(session), results(fresh), "after a reset");
+}
+
 TEST_P(GpuSession, GeneratesWhatTheCpuGenerates) {
   RunConfig config = small_config();
   const std::vector<int32_t> ids = text();

@@ -19,6 +19,7 @@ struct Recorder : MetricsSink {
   void epoch(const EpochMetrics& metrics) override { epochs.push_back(metrics); }
   void rewind(int64_t step) override { rewinds.push_back(step); }
   void checkpoint(int64_t step, const std::string&) override { checkpoints.push_back(step); }
+  void text(int64_t, std::string_view tag, std::string_view) override { tags.emplace_back(tag); }
   void finish(const RunSummary& what) override { summary = what; }
 
   std::vector<double> losses() const {
@@ -31,6 +32,7 @@ struct Recorder : MetricsSink {
   std::vector<EvalMetrics> evals;
   std::vector<EpochMetrics> epochs;
   std::vector<int64_t> rewinds, checkpoints;
+  std::vector<std::string> tags;  // of texts
   RunSummary summary;
 };
 
@@ -76,7 +78,8 @@ class TrainerTest : public testing::Test {
          .store = &store,
          .stop_requested =
              [&] { return stop_after > 0 && static_cast<int64_t>(result.recorder.steps.size()) >= stop_after; },
-         .note = [&](const std::string& line) { result.notes.push_back(line); }});
+         .note = [&](const std::string& line) { result.notes.push_back(line); },
+         .prune = prune_});
     if (resume) trainer.resume(store.newest().value());
     result.outcome = trainer.run();
     const TensorView flat = trainer.session().weights().flat_master();
@@ -86,6 +89,7 @@ class TrainerTest : public testing::Test {
 
   TemporaryFolder folder_;
   RunConfig config_;
+  std::function<bool(const EvalMetrics&)> prune_ = TrainServices{}.prune;
 };
 
 }  // namespace gradmill::test

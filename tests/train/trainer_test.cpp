@@ -163,6 +163,45 @@ TEST_F(TrainerTest, EarlyStoppingRestoresTheBest) {
   EXPECT_NEAR(result.outcome.validation_loss, best, 0.2);
 }
 
+// Whoever prunes sees every evaluation. The run ends where it is told to, says so, and can be resumed all the same.
+TEST_F(TrainerTest, APrunedRunEndsAfterTheEvaluationAndSaysSo) {
+  config_.eval.every_steps = 10;
+  config_.checkpoint.keep_best = false;
+  const Run whole = run("whole");
+  std::vector<double> seen;
+  prune_ = [&](const EvalMetrics& metrics) { return seen.push_back(metrics.loss), metrics.step >= 30; };
+  const Run first = run("pruned");
+  EXPECT_EQ(first.outcome.status, RunStatus::pruned);
+  EXPECT_EQ(first.outcome.step, 30);
+  EXPECT_EQ(first.recorder.steps.size(), 30u);
+  ASSERT_EQ(first.recorder.evals.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(seen[i], whole.recorder.evals[i].loss);
+  EXPECT_EQ(first.outcome.validation_loss, seen.back());
+  EXPECT_EQ(first.recorder.summary.status, RunStatus::pruned);
+  EXPECT_EQ(first.recorder.summary.step, 30);
+  EXPECT_EQ(first.recorder.tags, std::vector<std::string>{"pruned"});
+  EXPECT_EQ(first.notes.back(), "pruned after the evaluation of step 30");
+  const CheckpointStore store(folder_.path() / "pruned");
+  EXPECT_EQ(store.newest()->step(), 30);
+  EXPECT_TRUE(state_from_json(store.newest()->state_json()).pruned);
+
+  prune_ = TrainServices{}.prune;
+  const Run second = run("pruned", true);
+  EXPECT_EQ(second.outcome.status, RunStatus::completed);
+  expect_same_bits(second.weights, whole.weights, "resumed");
+  EXPECT_FALSE(state_from_json(store.newest()->state_json()).pruned);
+}
+
+// The best checkpoint is written after the evaluation, too, and once.
+TEST_F(TrainerTest, ARunIsPrunedAtItsBest) {
+  config_.eval.every_steps = 10;
+  prune_ = [&](const EvalMetrics& metrics) { return metrics.best && metrics.step == 20; };
+  const Run result = run("best");
+  EXPECT_EQ(result.outcome.step, 20);
+  EXPECT_EQ(result.recorder.checkpoints, (std::vector<int64_t>{10, 20}));
+  EXPECT_TRUE(state_from_json(CheckpointStore(folder_.path() / "best").newest()->state_json()).pruned);
+}
+
 TEST_F(TrainerTest, KeepsTheLastAndTheBest) {
   config_.checkpoint.every_steps = 4;
   config_.checkpoint.keep_last = 2;
