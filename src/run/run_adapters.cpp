@@ -86,7 +86,8 @@ AdapterConfig adapter_config(const RunConfig& config, const Task& task) {
 }
 
 // A pooler that the files do not have would stay random forever.
-void save_new_pooler(AdapterConfig& adapter, const TensorSource& weights, HfFamily family, const Transformer& base) {
+void save_new_pooler(AdapterConfig& adapter, const TensorSource& weights, const Family& family,
+                     const Transformer& base) {
   const WeightMap map = map_weights(weights, family, base, true);
   const bool is_new = std::any_of(map.fresh.begin(), map.fresh.end(),
                                   [&](ParamId id) { return base.params().spec(id).name.starts_with("pooler."); });
@@ -97,7 +98,7 @@ void save_new_pooler(AdapterConfig& adapter, const TensorSource& weights, HfFami
 
 }  // namespace
 
-RunAdapters plan_adapters(const RunConfig& config, const Task& task, HfFamily family, const Transformer& base,
+RunAdapters plan_adapters(const RunConfig& config, const Task& task, const Family& family, const Transformer& base,
                           const TensorSource* weights) {
   RunAdapters adapters{.config = adapter_config(config, task),
                        .plan = {},

@@ -50,8 +50,8 @@ TEST(Export, WeightsThatWereNotTrainedComeBackBitForBit) {
       const Transformer model(config.spec);
       Session session(model, {.dtype = DType::bf16, .context = 8});
       WeightsFiller filler(session.context(), session.weights(), 1);
-      load_weights(source, map_weights(source, config.family, model, false), model, filler);
-      const ParamSource weights(model, config.family, fetch_weights(session.context(), session.weights()), &source);
+      load_weights(source, map_weights(source, *config.family, model, false), model, filler);
+      const ParamSource weights(model, *config.family, fetch_weights(session.context(), session.weights()), &source);
       export_model(to.path(), weights, config, companion_files(from.path(), config), &source);
       EXPECT_EQ(contents(to.path() / "model.safetensors"), contents(from.path() / "model.safetensors")) << dtype;
       EXPECT_EQ(to.read("tokenizer.json"), from.read("tokenizer.json"));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "model_files/families/registry.h"
 
 namespace gradmill::test {
 namespace {
@@ -51,7 +52,7 @@ std::string refusal(const std::string& text) {
 
 TEST(HfConfig, ReadsGpt2) {
   const HfConfig config = read(kGpt2);
-  EXPECT_EQ(config.family, HfFamily::gpt2);
+  EXPECT_EQ(config.family, &family_named("gpt2"));
   const TransformerSpec& spec = config.spec;
   EXPECT_EQ(spec.mlp_width, 128);
   EXPECT_EQ(spec.positions, PositionScheme::learned);

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "model_files/families/registry.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/transfer.h"
 #include "support/goldens.h"
@@ -142,12 +143,10 @@ TransformerSpec family_spec(const SafeTensors& file) {
   return spec;
 }
 
-HfFamily family_of(const SafeTensors& file) {
-  const std::map<std::string, HfFamily> families = {{"gpt2", HfFamily::gpt2},     {"llama", HfFamily::llama},
-                                                    {"qwen2", HfFamily::qwen2},   {"qwen3", HfFamily::qwen3},
-                                                    {"bert", HfFamily::bert},     {"deberta_v2", HfFamily::deberta_v2},
-                                                    {"gemma3", HfFamily::gemma3}, {"modernbert", HfFamily::modernbert}};
-  return families.at(file.metadata().at("family"));
+const Family& family_of(const SafeTensors& file) {
+  std::string name = file.metadata().at("family");
+  std::replace(name.begin(), name.end(), '_', '-');
+  return family_named(name);
 }
 
 GoldenFamily::GoldenFamily(const std::string& name, Device device, float dropout)
