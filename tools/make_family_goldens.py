@@ -213,7 +213,7 @@ def padded_batch(spec):
     mask = torch.arange(longest)[None, :] < torch.tensor(LENGTHS)[:, None]
     tokens[~mask] = PAD
     batch = dict(input_ids=tokens, attention_mask=mask.long())
-    if spec.get("token_types"):
+    if spec.get("token_types", 0) > 1:
         second = torch.arange(longest)[None, :] >= (torch.tensor(LENGTHS)[:, None] + 1) // 2
         batch["token_type_ids"] = (second & mask).long()
     return batch, mask

@@ -37,17 +37,19 @@ Block::Block(ParamTable& params, const Options& options)
     norm.width = options.attention.width;
     return Norm(params, norm);
   };
-  const bool around = placement_ == NormPlacement::around;
-  if (options.has_norm1) norm1_ = make_norm("norm1");
+  const bool on_input = placement_ != NormPlacement::output;
+  const bool on_output = placement_ == NormPlacement::around || placement_ == NormPlacement::output;
+  if (on_input && options.has_norm1) norm1_ = make_norm("norm1");
   attention_ = SelfAttention(params, options.attention);
-  if (around) out_norm1_ = make_norm("norm1_out");
-  norm2_ = make_norm("norm2");
+  if (on_output) out_norm1_ = make_norm("norm1_out");
+  if (on_input) norm2_ = make_norm("norm2");
   mlp_ = Mlp(params, options.mlp);
-  if (around) out_norm2_ = make_norm("norm2_out");
+  if (on_output) out_norm2_ = make_norm("norm2_out");
 }
 
 RoomsOfBlocks Block::make_rooms(Pass& pass, int64_t rows, size_t blocks) const {
   const bool again = pass.policy.writes_again(), after = placement_ == NormPlacement::after;
+  const bool norms_input = placement_ != NormPlacement::output;
   // Where a block is run again, or never backwards, only its forward uses them.
   Arena& arena = again ? pass.ctx.saved : pass.ctx.scratch;
   const auto rooms = [&](bool wanted, Slot slot, int64_t cols, bool waits, std::string_view what) {
@@ -62,9 +64,9 @@ RoomsOfBlocks Block::make_rooms(Pass& pass, int64_t rows, size_t blocks) const {
   const int64_t width = mlp_.up().in();
   const bool up_waits = again && mlp_.up().waits(pass), down_waits = again && mlp_.down().waits(pass);
   const bool n1_waits = after ? up_waits : again && attention_.qkv_waits(pass);
-  return {.n1 = rooms(again, Slot::norm1, width, n1_waits, "norm1"),
-          .n2 = rooms(again && !after, Slot::norm2, width, up_waits, "norm2"),
-          .hidden = rooms(again || !after, Slot::hidden, mlp_.hidden_width(), down_waits, "hidden")};
+  return {.n1 = rooms(again && norms_input, Slot::norm1, width, n1_waits, "norm1"),
+          .n2 = rooms(again && leaves_delta(), Slot::norm2, width, up_waits, "norm2"),
+          .hidden = rooms(again || leaves_delta(), Slot::hidden, mlp_.hidden_width(), down_waits, "hidden")};
 }
 
 // The stream's sum, its norm, and attention of it in `delta`. A stream without delta (the first block's, or a rerun's)
@@ -111,12 +113,16 @@ MatmulArgs Block::forward_mlp(Pass& pass, const TensorView& delta, const BlockRo
 void Block::forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, const BlockRooms& rooms,
                     BlockSaved& saved) const {
   const ArenaScope scope(pass.ctx.scratch);
-  if (placement_ == NormPlacement::after) {
+  if (!leaves_delta()) {
     saved.x = stream.x.plain;
     const Shape shape = saved.x.shape;
     const TensorView y =
         pass.policy.keeps(Slot::x) ? pass.slot(Slot::x, shape, saved.x.dtype, "block output") : buffers.x;
-    forward_after(pass, buffers.delta, y, rooms, saved);
+    if (placement_ == NormPlacement::after) {
+      forward_after(pass, buffers.delta, y, rooms, saved);
+    } else {
+      forward_output(pass, y, rooms, saved);
+    }
     stream = {Operand(y), {}, {}, {}};
   } else {
     saved.drop = stream.drop;
@@ -133,6 +139,7 @@ void Block::forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, co
 
 void Block::rerun(Pass& pass, BlockSaved& saved) const {
   const TensorView delta = pass.scratch(saved.x.shape, "delta again");
+  if (placement_ == NormPlacement::output) return forward_output(pass, delta, {}, saved);
   if (placement_ == NormPlacement::after) {
     return forward_after(pass, delta, pass.scratch(saved.x.shape, "block output again"), {}, saved);
   }
@@ -194,6 +201,7 @@ void Block::backward(Pass& pass, BlockSaved saved, const BlockRooms& rooms, Stre
   const ArenaScope scope(pass.ctx.scratch);
   if (!pass.policy.keeps(Slot::qkv)) rerun(pass, saved);
   if (placement_ == NormPlacement::after) return backward_after(pass, saved, rooms, grad);
+  if (placement_ == NormPlacement::output) return backward_output(pass, saved, rooms, grad);
   backward_mlp(pass, saved, rooms, grad);
   backward_attention(pass, saved, rooms, grad, bias_before);
 }

@@ -4,6 +4,7 @@
 //   before:  h = x + attention(norm1(x));              y = h + mlp(norm2(h))
 //   around:  h = x + out_norm1(attention(norm1(x)));   y = h + out_norm2(mlp(norm2(h)))
 //   after:   h = norm1(x + attention(x));              y = norm2(h + mlp(h))
+//   output:  h = x + out_norm1(attention(x));          y = h + out_norm2(mlp(h))
 #pragma once
 
 #include "nn/attention.h"
@@ -17,7 +18,7 @@ namespace gradmill {
 // The stream's value is x + drop(delta); the next norm adds them.
 struct Stream {
   Operand x;         // (N, C); where there is no delta, a block's backward may write over it
-  TensorView delta;  // (N, C); undefined before the first block, and between blocks whose norms stand after
+  TensorView delta;  // (N, C); undefined before the first block, and between blocks that do not begin with a norm
   Drop drop;
   MatmulArgs product;  // makes delta, if it has a c
 };
@@ -44,13 +45,13 @@ struct BlockSaved {
   TensorView n1;  // (N, C) norm1's output
   NormStats stats1;
   AttentionSaved attention;
-  TensorView branch1;  // (N, C) around: the attention's output
+  TensorView branch1;  // (N, C) around and output: the attention's output
   NormStats branch_stats1;
   TensorView mid;  // (N, C) the stream between the sub-layers; after: before its norm
-  TensorView n2;   // not after: there it is the next block's x
+  TensorView n2;   // before and around
   NormStats stats2;
   MlpSaved mlp;
-  TensorView branch2;  // (N, C) around: the MLP's output
+  TensorView branch2;  // (N, C) around and output: the MLP's output
   NormStats branch_stats2;
   TensorView end;  // (N, C) after: the stream at the block's end, before its norm
 };
@@ -72,7 +73,7 @@ class Block {
   Block(ParamTable& params, const Options& options);
 
   // Whether a norm's backward ends the block's.
-  bool begins_with_norm() const { return placement_ != NormPlacement::after && norm1_.defined(); }
+  bool begins_with_norm() const { return leaves_delta() && norm1_.defined(); }
   const SelfAttention& attention() const { return attention_; }
   const Mlp& mlp() const { return mlp_; }
 
@@ -88,6 +89,8 @@ class Block {
   ParamId last_bias() const { return placement_ == NormPlacement::before ? mlp_.down().bias() : kNoParam; }
 
  private:
+  // Whether the block's last sum is left to the next norm.
+  bool leaves_delta() const { return placement_ == NormPlacement::before || placement_ == NormPlacement::around; }
   // Norms before or around. What is left of `delta` is the result.
   MatmulArgs forward_attention(Pass& pass, const Stream& stream, const TensorView& delta, const BlockRooms& rooms,
                                BlockSaved& saved) const;
@@ -103,6 +106,9 @@ class Block {
   void forward_after(Pass& pass, const TensorView& delta, const TensorView& y, const BlockRooms& rooms,
                      BlockSaved& saved) const;
   void backward_after(Pass& pass, const BlockSaved& saved, const BlockRooms& rooms, StreamGrad& grad) const;
+  // Norms on outputs. `y` (N, C): the stream after the block; it may be where the stream was before it.
+  void forward_output(Pass& pass, const TensorView& y, const BlockRooms& rooms, BlockSaved& saved) const;
+  void backward_output(Pass& pass, const BlockSaved& saved, const BlockRooms& rooms, StreamGrad& grad) const;
 
   // Of the attention's output (0) or the MLP's (1).
   Drop drop(const Pass& pass, uint32_t branch) const { return {dropout_ && pass.training(), dropout_site_ + branch}; }

@@ -35,6 +35,8 @@ TEST(Spec, RefusesWhatCannotWork) {
       {"labels", [](TransformerSpec& s) { s.head = HeadKind::classifier; }},
       {"cap of logits", [](TransformerSpec& s) { s.logit_softcap = -1; }},
       {"token types", [](TransformerSpec& s) { s.token_types = -1; }},
+      {"first position", [](TransformerSpec& s) { s.position_offset = 2; }},
+      {"all heads", [](TransformerSpec& s) { s.qk_norm = false, s.qk_norm_all_heads = true; }},
   };
   TransformerSpec works = decoder();
   EXPECT_NO_THROW(works.complete());

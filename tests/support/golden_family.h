@@ -14,6 +14,8 @@
 
 namespace gradmill::test {
 
+// Names of all golden files of families, without "family_".
+std::vector<std::string> family_goldens();
 // The fields in the file's metadata.
 TransformerSpec family_spec(const SafeTensors& file);
 const Family& family_of(const SafeTensors& file);

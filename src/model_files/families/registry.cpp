@@ -7,12 +7,27 @@
 
 namespace gradmill {
 
-// Defined in this folder, each in the file of its name.
-extern const Family kBert, kDebertaV2, kGemma3, kGpt2, kLlama, kModernBert, kQwen2, kQwen3;
+extern const Family kGpt2;
+extern const Family kLlama;
+extern const Family kQwen2;
+extern const Family kQwen3;
+extern const Family kGemma3;
+extern const Family kBert;
+extern const Family kDebertaV2;
+extern const Family kModernBert;
 
 namespace {
 
-constexpr std::array kFamilies = {&kGpt2, &kLlama, &kQwen2, &kQwen3, &kGemma3, &kBert, &kDebertaV2, &kModernBert};
+constexpr std::array kFamilies = {
+    &kGpt2,        // gpt2.cpp
+    &kLlama,       // llama.cpp
+    &kQwen2,       // qwen2.cpp
+    &kQwen3,       // qwen3.cpp
+    &kGemma3,      // gemma3.cpp
+    &kBert,        // bert.cpp
+    &kDebertaV2,   // deberta_v2.cpp
+    &kModernBert,  // modernbert.cpp
+};
 
 template <class Matches>
 const Family* find_if(Matches matches) {
