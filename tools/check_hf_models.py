@@ -30,6 +30,7 @@ DECODER = dict(SIZES, num_key_value_heads=2, head_dim=8)
 CONFIGS = {
     "GPT2": hf.GPT2Config(vocab_size=300, n_positions=64, n_embd=32, n_layer=2, n_head=4, pad_token_id=0, bos_token_id=1, eos_token_id=2),
     "Llama": hf.LlamaConfig(**DECODER),
+    "Mistral": hf.MistralConfig(**DECODER, sliding_window=8),
     "Qwen2": hf.Qwen2Config(**{k: v for k, v in DECODER.items() if k != "head_dim"}),
     "Qwen3": hf.Qwen3Config(**DECODER),
     "Gemma3": hf.Gemma3TextConfig(**DECODER, sliding_window=16, query_pre_attn_scalar=8),
@@ -39,6 +40,7 @@ CONFIGS = {
     "ModernBert": hf.ModernBertConfig(**SIZES, local_attention=16, cls_token_id=1, sep_token_id=2),
 }
 CLASSES = ["GPT2LMHeadModel", "GPT2ForSequenceClassification", "LlamaForCausalLM", "LlamaForSequenceClassification", "LlamaModel",
+           "MistralForCausalLM", "MistralForSequenceClassification",
            "Qwen2ForCausalLM", "Qwen2ForSequenceClassification", "Qwen3ForCausalLM", "Qwen3ForSequenceClassification",
            "Gemma3ForCausalLM", "Gemma3TextForSequenceClassification", "BertModel", "BertForMaskedLM", "BertForSequenceClassification",
            "DebertaV2Model", "DebertaV2ForMaskedLM", "DebertaV2ForSequenceClassification", "ModernBertModel", "ModernBertForMaskedLM",

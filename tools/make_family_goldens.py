@@ -100,6 +100,15 @@ def gemma3(head="causal_lm", labels=0, softcap=None, scaled=False):
     return kind(config), dict(family="gemma3"), spec
 
 
+def mistral(kind, labels=1):
+    config = hf.MistralConfig(
+        vocab_size=23, max_position_embeddings=32, hidden_size=16, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, hidden_act="silu", rms_norm_eps=1e-5, sliding_window=5,
+        rope_parameters=rope(), tie_word_embeddings=False, pad_token_id=PAD, num_labels=labels,
+        attn_implementation="eager")
+    return kind(config), dict(family="mistral"), decoder_spec(config, activation="swiglu", window=5)
+
+
 def gpt2_classifier():
     config = hf.GPT2Config(
         vocab_size=23, n_positions=24, n_embd=16, n_layer=2, n_head=2, activation_function="gelu_new", resid_pdrop=0.0,
@@ -184,6 +193,8 @@ MODELS = {
                                    "rope_scaling.beta_slow": 0.5}),
     "llama_packed": lambda: llama(tied=False),
     "llama_regression": lambda: llama("classifier", 1),
+    "mistral": lambda: mistral(hf.MistralForCausalLM),
+    "mistral_classifier": lambda: mistral(hf.MistralForSequenceClassification, 3),
     "gpt2_classifier": gpt2_classifier,
     "qwen2": qwen2,
     "qwen3_window": qwen3_window,

@@ -88,6 +88,16 @@ TEST(HfConfig, ReadsLlamaAndItsRelatives) {
   EXPECT_EQ(spec_of(with(sliding, R"({"max_window_layers":0})")).window, 16);
 }
 
+TEST(HfConfig, ReadsMistralsWindow) {
+  json config = with(kLlama, R"({"model_type":"mistral","architectures":["MistralForCausalLM"]})");
+  EXPECT_EQ(spec_of(config).window, 4096);
+  EXPECT_EQ(spec_of(with(config, R"({"sliding_window":16})")).window, 16);
+  EXPECT_TRUE(spec_of(with(config, R"({"sliding_window":16})")).local_layers.empty());
+  EXPECT_EQ(spec_of(with(config, R"({"num_key_value_heads":null,"num_attention_heads":8})")).kv_heads, 8);
+  config["sliding_window"] = nullptr;
+  EXPECT_EQ(spec_of(config).window, 0);
+}
+
 TEST(HfConfig, ReadsEveryRopeSpelling) {
   const TransformerSpec llama3 = spec_of(with(kLlama, R"({"rope_scaling":{"rope_type":"llama3","factor":8.0,
     "low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":64}})"));

@@ -144,6 +144,7 @@ std::vector<std::string> family_goldens() {
   };
   add("llama", {"_linear", "_dynamic", "_llama3", "_yarn", "_packed", "_regression"});
   add("gpt2", {"_classifier"});
+  add("mistral", {"", "_classifier"});
   add("qwen2", {""});
   add("qwen3", {"_window"});
   add("gemma3", {"", "_scaled", "_classifier"});

@@ -9,6 +9,7 @@ namespace gradmill {
 
 extern const Family kGpt2;
 extern const Family kLlama;
+extern const Family kMistral;
 extern const Family kQwen2;
 extern const Family kQwen3;
 extern const Family kGemma3;
@@ -21,6 +22,7 @@ namespace {
 constexpr std::array kFamilies = {
     &kGpt2,        // gpt2.cpp
     &kLlama,       // llama.cpp
+    &kMistral,     // mistral.cpp
     &kQwen2,       // qwen2.cpp
     &kQwen3,       // qwen3.cpp
     &kGemma3,      // gemma3.cpp
