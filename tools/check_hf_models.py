@@ -35,6 +35,8 @@ CONFIGS = {
     "Qwen3": hf.Qwen3Config(**DECODER),
     "Gemma3": hf.Gemma3TextConfig(**DECODER, sliding_window=16, query_pre_attn_scalar=8),
     "Bert": hf.BertConfig(**SIZES),
+    "Roberta": hf.RobertaConfig(**SIZES, type_vocab_size=1),
+    "XLMRoberta": hf.XLMRobertaConfig(**SIZES | dict(pad_token_id=1, bos_token_id=0), type_vocab_size=1),
     "DebertaV2": hf.DebertaV2Config(**SIZES, type_vocab_size=0, relative_attention=True, max_relative_positions=-1, position_buckets=16,
                                     norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False),
     "ModernBert": hf.ModernBertConfig(**SIZES, local_attention=16, cls_token_id=1, sep_token_id=2),
@@ -43,6 +45,8 @@ CLASSES = ["GPT2LMHeadModel", "GPT2ForSequenceClassification", "LlamaForCausalLM
            "MistralForCausalLM", "MistralForSequenceClassification",
            "Qwen2ForCausalLM", "Qwen2ForSequenceClassification", "Qwen3ForCausalLM", "Qwen3ForSequenceClassification",
            "Gemma3ForCausalLM", "Gemma3TextForSequenceClassification", "BertModel", "BertForMaskedLM", "BertForSequenceClassification",
+           "RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification", "XLMRobertaForMaskedLM",
+           "XLMRobertaForSequenceClassification",
            "DebertaV2Model", "DebertaV2ForMaskedLM", "DebertaV2ForSequenceClassification", "ModernBertModel", "ModernBertForMaskedLM",
            "ModernBertForSequenceClassification"]
 
@@ -98,7 +102,7 @@ def command_of(binary, *words):
 
 def differences_after_training(binary, name, dtype, folder):
     """The differences after a step with rate 0, which changes nothing, on the folder that differences() left."""
-    if "LM" in name and "Masked" not in name:
+    if "CausalLM" in name or "LMHead" in name:
         (folder / "data.txt").write_text("The miller grinds corn by the river.\n" * 40)
         data = [f"data.path={folder / 'data.txt'}", f"data.cache={folder / 'cache'}"]
     else:
@@ -113,7 +117,9 @@ def differences_after_training(binary, name, dtype, folder):
     if wrong:
         return wrong
     before, after = stored(folder / "in"), stored(folder / "trained")
-    replaced = ("cls.predictions.", "lm_predictions.", "head.", "decoder.") if "MaskedLM" in name else ()
+    replaced = ("cls.predictions.", "lm_predictions.", "lm_head.", "head.", "decoder.") if "MaskedLM" in name else ()
+    if name == "RobertaModel":
+        replaced = ("pooler.",)  # its classifiers have a layer of their own
     for key, value in before.items():
         found = [other for other in after if other == key or other.endswith("." + key)]
         if key.startswith(replaced):

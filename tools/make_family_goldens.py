@@ -138,6 +138,19 @@ def bert(kind, labels=2):
     return kind(config), dict(family="bert"), spec
 
 
+def roberta(kind, labels=3):
+    """Positions start at pad_token_id + 1."""
+    of_kind = hf.XLMRobertaConfig if kind.__name__.startswith("XLM") else hf.RobertaConfig
+    config = of_kind(
+        vocab_size=29, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+        hidden_act="gelu", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, max_position_embeddings=20,
+        type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=PAD, num_labels=labels, attn_implementation="eager")
+    spec = encoder_spec(config, positions="learned", norm_eps=1e-5, token_types=1, pooler="tanh", **POST_NORM)
+    offset = PAD + 1
+    spec |= dict(position_offset=offset, max_positions=config.max_position_embeddings - offset)
+    return kind(config), dict(family=config.model_type), spec
+
+
 def deberta(kind, labels=3, **changes):
     config = hf.DebertaV2Config(**(dict(
         vocab_size=29, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
@@ -204,6 +217,9 @@ MODELS = {
     "bert_classifier": lambda: bert(hf.BertForSequenceClassification, 3),
     "bert_regression": lambda: bert(hf.BertForSequenceClassification, 1),
     "bert_mlm": lambda: bert(hf.BertForMaskedLM),
+    "roberta_classifier": lambda: roberta(hf.RobertaForSequenceClassification),
+    "roberta_mlm": lambda: roberta(hf.RobertaForMaskedLM),
+    "xlm_roberta_classifier": lambda: roberta(hf.XLMRobertaForSequenceClassification, 2),
     "deberta_classifier": lambda: deberta(hf.DebertaV2ForSequenceClassification),
     "deberta_unshared": lambda: deberta(hf.DebertaV2ForSequenceClassification, 1, share_att_key=False,
                                         norm_rel_ebd="none", type_vocab_size=2, position_biased_input=True),

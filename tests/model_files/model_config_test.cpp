@@ -183,6 +183,25 @@ TEST(HfConfig, ReadsEncoders) {
   EXPECT_EQ(read(classifier).labels, (std::vector<std::string>{"LABEL_0", "LABEL_1"}));
 }
 
+TEST(HfConfig, ReadsRobertaWhosePositionsBeginLater) {
+  const json config = with(kBert, R"({"model_type":"roberta","architectures":["RobertaForSequenceClassification"],
+    "type_vocab_size":1,"max_position_embeddings":514,"pad_token_id":1})");
+  const TransformerSpec spec = spec_of(config);
+  EXPECT_EQ(spec.position_offset, 2);
+  EXPECT_EQ(spec.max_positions, 512);
+  EXPECT_EQ(spec.token_types, 1);
+  EXPECT_EQ(spec.pooler, PoolerKind::tanh);
+  EXPECT_EQ(json::parse(write_model_config(read(config), DType::fp32))["max_position_embeddings"], 514);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "max_position_embeddings is 2",
+                      refusal(with(config, R"({"max_position_embeddings":2})").dump()));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "hidden_act", refusal(with(config, R"({"hidden_act":"gelu_new"})").dump()));
+  const json other = with(config, R"({"model_type":"xlm-roberta","architectures":["XLMRobertaForMaskedLM"]})");
+  HfConfig masked = read(other);
+  EXPECT_EQ(masked.spec.position_offset, 2);
+  set_head(masked, HeadKind::classifier, {"no", "yes"});
+  EXPECT_EQ(masked.architecture, "XLMRobertaForSequenceClassification");
+}
+
 TEST(HfConfig, RefusesWhatChangesTheMaths) {
   const auto expect = [](const json& base, const std::string& change, const std::string& key) {
     const std::string message = refusal(with(base, change).dump());

@@ -149,6 +149,8 @@ std::vector<std::string> family_goldens() {
   add("qwen3", {"_window"});
   add("gemma3", {"", "_scaled", "_classifier"});
   add("bert", {"_classifier", "_regression", "_mlm"});
+  add("roberta", {"_classifier", "_mlm"});
+  add("xlm_roberta", {"_classifier"});
   add("deberta", {"_classifier", "_unshared", "_c2p", "_mlm"});
   add("modernbert", {"_classifier", "_mean", "_mlm"});
   return names;

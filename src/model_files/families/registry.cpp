@@ -14,6 +14,8 @@ extern const Family kQwen2;
 extern const Family kQwen3;
 extern const Family kGemma3;
 extern const Family kBert;
+extern const Family kRoberta;
+extern const Family kXlmRoberta;
 extern const Family kDebertaV2;
 extern const Family kModernBert;
 
@@ -27,6 +29,8 @@ constexpr std::array kFamilies = {
     &kQwen3,       // qwen3.cpp
     &kGemma3,      // gemma3.cpp
     &kBert,        // bert.cpp
+    &kRoberta,     // roberta.cpp
+    &kXlmRoberta,  // roberta.cpp
     &kDebertaV2,   // deberta_v2.cpp
     &kModernBert,  // modernbert.cpp
 };
