@@ -109,6 +109,17 @@ def mistral(kind, labels=1):
     return kind(config), dict(family="mistral"), decoder_spec(config, activation="swiglu", window=5)
 
 
+def olmo2(kind, labels=1):
+    config = hf.Olmo2Config(
+        vocab_size=23, max_position_embeddings=32, hidden_size=16, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, hidden_act="silu", rms_norm_eps=1e-5, rope_parameters=rope(5e5),
+        tie_word_embeddings=False, pad_token_id=PAD, num_labels=labels, attn_implementation="eager")
+    config.head_dim = 4
+    spec = decoder_spec(config, activation="swiglu", norm_placement="output", qk_norm=True, qk_norm_all_heads=True,
+                        rope_theta=5e5)
+    return kind(config), dict(family="olmo2"), spec
+
+
 def gpt2_classifier():
     config = hf.GPT2Config(
         vocab_size=23, n_positions=24, n_embd=16, n_layer=2, n_head=2, activation_function="gelu_new", resid_pdrop=0.0,
@@ -208,6 +219,8 @@ MODELS = {
     "llama_regression": lambda: llama("classifier", 1),
     "mistral": lambda: mistral(hf.MistralForCausalLM),
     "mistral_classifier": lambda: mistral(hf.MistralForSequenceClassification, 3),
+    "olmo2": lambda: olmo2(hf.Olmo2ForCausalLM),
+    "olmo2_classifier": lambda: olmo2(hf.Olmo2ForSequenceClassification, 2),
     "gpt2_classifier": gpt2_classifier,
     "qwen2": qwen2,
     "qwen3_window": qwen3_window,

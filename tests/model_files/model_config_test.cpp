@@ -98,6 +98,16 @@ TEST(HfConfig, ReadsMistralsWindow) {
   EXPECT_EQ(spec_of(config).window, 0);
 }
 
+TEST(HfConfig, ReadsOlmo2) {
+  const json config =
+      with(kLlama, R"({"model_type":"olmo2","architectures":["Olmo2ForCausalLM"],"rms_norm_eps":null})");
+  const TransformerSpec spec = spec_of(config);
+  EXPECT_EQ(spec.norm_placement, NormPlacement::output);
+  EXPECT_TRUE(spec.qk_norm && spec.qk_norm_all_heads && !spec.qkv_bias && !spec.tied);
+  EXPECT_EQ(spec.norm_eps, 1e-5f);
+  EXPECT_TRUE(spec_of(with(config, R"({"attention_bias":true})")).out_bias);
+}
+
 TEST(HfConfig, ReadsEveryRopeSpelling) {
   const TransformerSpec llama3 = spec_of(with(kLlama, R"({"rope_scaling":{"rope_type":"llama3","factor":8.0,
     "low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":64}})"));

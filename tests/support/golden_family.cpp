@@ -148,6 +148,7 @@ std::vector<std::string> family_goldens() {
   add("qwen2", {""});
   add("qwen3", {"_window"});
   add("gemma3", {"", "_scaled", "_classifier"});
+  add("olmo2", {"", "_classifier"});
   add("bert", {"_classifier", "_regression", "_mlm"});
   add("roberta", {"_classifier", "_mlm"});
   add("xlm_roberta", {"_classifier"});

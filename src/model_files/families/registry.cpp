@@ -13,6 +13,7 @@ extern const Family kMistral;
 extern const Family kQwen2;
 extern const Family kQwen3;
 extern const Family kGemma3;
+extern const Family kOlmo2;
 extern const Family kBert;
 extern const Family kRoberta;
 extern const Family kXlmRoberta;
@@ -28,6 +29,7 @@ constexpr std::array kFamilies = {
     &kQwen2,       // qwen2.cpp
     &kQwen3,       // qwen3.cpp
     &kGemma3,      // gemma3.cpp
+    &kOlmo2,       // olmo2.cpp
     &kBert,        // bert.cpp
     &kRoberta,     // roberta.cpp
     &kXlmRoberta,  // roberta.cpp
