@@ -6,7 +6,7 @@ Tiny random models of every family. A file contains every parameter under its Hu
 the batch without its padding: `input_ids` (N), `token_types` (N, if the model has them) and `lengths` (S); `targets`
 ((N) tokens, or one per sequence), `class_weights` if the loss has them; `logits` ((N, V), or one row per sequence) and
 `loss`, the mean over targets. transformers ran with padding, which must not matter. The metadata's `spec.<field>`
-are the fields of our TransformerSpec, `family` is the list of names, `config` the model's own config.json.
+are the fields of our TransformerSpec, `family` is the name of the family, `config` the model's own config.json.
 """
 import argparse
 import math

@@ -266,6 +266,26 @@ TEST(HfConfig, RefusesBrokenJsonAndSizesThatDoNotFit) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "not a multiple", refusal(with(kGpt2, R"({"n_head":5})").dump()));
 }
 
+// A model that is trained from scratch has a config.json that means the same model.
+TEST(HfConfig, PresetsReadAsTheyAreWritten) {
+  for (const char* style : {"gpt2", "llama", "qwen2", "qwen3", "bert"}) {
+    const Family& family = family_named(style);
+    TransformerSpec spec = family.preset({.vocab = 50, .layers = 2, .heads = 4, .width = 32, .context = 64});
+    spec.tied = std::string(style) != "llama";
+    spec.complete();
+    HfConfig config = new_model_config(family, spec);
+    config.eos_tokens = {7};
+    const HfConfig same = read_model_config(write_model_config(config, DType::fp32), style);
+    EXPECT_EQ(same.spec, config.spec) << style;
+    EXPECT_EQ(same.architecture, config.architecture) << style;
+    EXPECT_EQ(same.eos_tokens, config.eos_tokens) << style;
+    set_head(config, HeadKind::classifier, {"no", "yes"});
+    const HfConfig classifier = read_model_config(write_model_config(config, DType::fp32), style);
+    EXPECT_EQ(classifier.spec, config.spec) << style;
+    EXPECT_EQ(classifier.labels, config.labels) << style;
+  }
+}
+
 TEST(HfConfig, OtherHeads) {
   HfConfig config = read(kDeberta);
   set_head(config, HeadKind::classifier, {"a", "b"});

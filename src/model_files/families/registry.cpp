@@ -51,8 +51,6 @@ void append(std::string& list, std::string_view name) {
 
 }  // namespace
 
-std::span<const Family* const> all_families() { return kFamilies; }
-
 const Family* find_family(std::string_view model_type) {
   if (model_type.empty()) return nullptr;
   return find_if([&](const Family* family) { return family->name == model_type || family->multimodal == model_type; });

@@ -6,8 +6,6 @@
 
 namespace gradmill {
 
-std::span<const Family* const> all_families();
-
 // By model_type, of multimodal models too. Null where no family has it.
 const Family* find_family(std::string_view model_type);
 // The same where the caller knows that there is one.
