@@ -9,6 +9,8 @@
 #include "files/output_file.h"
 #include "model_files/export.h"
 #include "model_files/folder_files.h"
+#include "model_files/gguf/gguf_export.h"
+#include "model_files/gguf/gguf_model.h"
 #include "model_files/load_weights.h"
 #include "model_files/model_config.h"
 #include "model_files/open_model.h"
@@ -71,7 +73,9 @@ TEST_P(FamilyFolderTest, ExportsGiveTheFolderAgain) {
   const OpenedModel opened = open_model(folder_.path());
   const HfConfig& config = opened.config;
   const Transformer model(config.spec);
-  Session session(model, {{.context = 8}});
+  SessionOptions options;
+  options.context = 8;
+  Session session(model, options);
   WeightsFiller filler(session.context(), session.weights(), 1);
   const WeightMap map = map_weights(*opened.tensors, *config.family, model, false);
   EXPECT_TRUE(map.fresh.empty() && map.extra.empty()) << map.fresh_names(model.params()) << map.extra_names();
@@ -86,6 +90,26 @@ TEST_P(FamilyFolderTest, ExportsGiveTheFolderAgain) {
   EXPECT_EQ(again.config.labels, config.labels);
   EXPECT_EQ(values_of(*again.tensors), values_of(*opened.tensors));
 }
+
+// What llama.cpp's files have a form for.
+class FamilyGgufTest : public FamilyFolderTest {};
+
+TEST_P(FamilyGgufTest, HoldsTheSameModel) {
+  const OpenedModel opened = open_model(folder_.path());
+  const std::vector<ExportFile> files = {{"tokenizer.json", kByteTokenizer}, {"tokenizer_config.json", "{}"}};
+  TempFolder parent;
+  const std::filesystem::path path = parent.path() / "model.gguf";
+  export_gguf(path, *opened.tensors, opened.config, files, {.type = GgmlType::f32});
+  const GgufModel model(path);
+  EXPECT_EQ(model.config().family, opened.config.family);
+  TransformerSpec spec = model.config().spec;
+  spec.init_std = opened.config.spec.init_std;
+  EXPECT_EQ(spec, opened.config.spec);
+  EXPECT_EQ(values_of(model), values_of(*opened.tensors));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FamilyGgufTest, testing::Values("llama_linear", "llama_packed", "qwen2", "olmo2"),
+                         [](const auto& test) { return test.param; });
 
 std::vector<std::string> readable_goldens() {
   std::vector<std::string> names = family_goldens();
