@@ -30,17 +30,24 @@ DECODER = dict(SIZES, num_key_value_heads=2, head_dim=8)
 CONFIGS = {
     "GPT2": hf.GPT2Config(vocab_size=300, n_positions=64, n_embd=32, n_layer=2, n_head=4, pad_token_id=0, bos_token_id=1, eos_token_id=2),
     "Llama": hf.LlamaConfig(**DECODER),
+    "Mistral": hf.MistralConfig(**DECODER, sliding_window=8),
     "Qwen2": hf.Qwen2Config(**{k: v for k, v in DECODER.items() if k != "head_dim"}),
     "Qwen3": hf.Qwen3Config(**DECODER),
     "Gemma3": hf.Gemma3TextConfig(**DECODER, sliding_window=16, query_pre_attn_scalar=8),
+    "Olmo2": hf.Olmo2Config(**{k: v for k, v in DECODER.items() if k != "head_dim"}),
     "Bert": hf.BertConfig(**SIZES),
+    "Roberta": hf.RobertaConfig(**SIZES, type_vocab_size=1),
+    "XLMRoberta": hf.XLMRobertaConfig(**SIZES | dict(pad_token_id=1, bos_token_id=0), type_vocab_size=1),
     "DebertaV2": hf.DebertaV2Config(**SIZES, type_vocab_size=0, relative_attention=True, max_relative_positions=-1, position_buckets=16,
                                     norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False),
     "ModernBert": hf.ModernBertConfig(**SIZES, local_attention=16, cls_token_id=1, sep_token_id=2),
 }
 CLASSES = ["GPT2LMHeadModel", "GPT2ForSequenceClassification", "LlamaForCausalLM", "LlamaForSequenceClassification", "LlamaModel",
+           "MistralForCausalLM", "MistralForSequenceClassification",
            "Qwen2ForCausalLM", "Qwen2ForSequenceClassification", "Qwen3ForCausalLM", "Qwen3ForSequenceClassification",
-           "Gemma3ForCausalLM", "Gemma3TextForSequenceClassification", "BertModel", "BertForMaskedLM", "BertForSequenceClassification",
+           "Gemma3ForCausalLM", "Gemma3TextForSequenceClassification", "Olmo2ForCausalLM", "Olmo2ForSequenceClassification", "BertModel", "BertForMaskedLM", "BertForSequenceClassification",
+           "RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification", "XLMRobertaForMaskedLM",
+           "XLMRobertaForSequenceClassification",
            "DebertaV2Model", "DebertaV2ForMaskedLM", "DebertaV2ForSequenceClassification", "ModernBertModel", "ModernBertForMaskedLM",
            "ModernBertForSequenceClassification"]
 
@@ -96,7 +103,7 @@ def command_of(binary, *words):
 
 def differences_after_training(binary, name, dtype, folder):
     """The differences after a step with rate 0, which changes nothing, on the folder that differences() left."""
-    if "LM" in name and "Masked" not in name:
+    if "CausalLM" in name or "LMHead" in name:
         (folder / "data.txt").write_text("The miller grinds corn by the river.\n" * 40)
         data = [f"data.path={folder / 'data.txt'}", f"data.cache={folder / 'cache'}"]
     else:
@@ -111,7 +118,9 @@ def differences_after_training(binary, name, dtype, folder):
     if wrong:
         return wrong
     before, after = stored(folder / "in"), stored(folder / "trained")
-    replaced = ("cls.predictions.", "lm_predictions.", "head.", "decoder.") if "MaskedLM" in name else ()
+    replaced = ("cls.predictions.", "lm_predictions.", "lm_head.", "head.", "decoder.") if "MaskedLM" in name else ()
+    if name == "RobertaModel":
+        replaced = ("pooler.",)  # its classifiers have a layer of their own
     for key, value in before.items():
         found = [other for other in after if other == key or other.endswith("." + key)]
         if key.startswith(replaced):

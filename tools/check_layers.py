@@ -18,7 +18,7 @@ BELOW = {
     "ops": ["core", "cpu", "cuda"],
     "nn": ["core", "ops"],
     "models": ["core", "ops", "nn"],
-    "adapters": ["core", "files", "cpu", "ops", "nn", "models", "checkpoint"],
+    "adapters": ["core", "files", "cpu", "ops", "nn", "models", "checkpoint", "model_files"],
     "optim": ["core", "ops", "nn"],
     "tokenizer": ["core", "files"],
     "data": ["core", "files", "tokenizer"],

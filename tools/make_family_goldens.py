@@ -6,7 +6,7 @@ Tiny random models of every family. A file contains every parameter under its Hu
 the batch without its padding: `input_ids` (N), `token_types` (N, if the model has them) and `lengths` (S); `targets`
 ((N) tokens, or one per sequence), `class_weights` if the loss has them; `logits` ((N, V), or one row per sequence) and
 `loss`, the mean over targets. transformers ran with padding, which must not matter. The metadata's `spec.<field>`
-are the fields of our TransformerSpec, `family` is the list of names, `config` the model's own config.json.
+are the fields of our TransformerSpec, `family` is the name of the family, `config` the model's own config.json.
 """
 import argparse
 import math
@@ -100,6 +100,26 @@ def gemma3(head="causal_lm", labels=0, softcap=None, scaled=False):
     return kind(config), dict(family="gemma3"), spec
 
 
+def mistral(kind, labels=1):
+    config = hf.MistralConfig(
+        vocab_size=23, max_position_embeddings=32, hidden_size=16, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, hidden_act="silu", rms_norm_eps=1e-5, sliding_window=5,
+        rope_parameters=rope(), tie_word_embeddings=False, pad_token_id=PAD, num_labels=labels,
+        attn_implementation="eager")
+    return kind(config), dict(family="mistral"), decoder_spec(config, activation="swiglu", window=5)
+
+
+def olmo2(kind, labels=1):
+    config = hf.Olmo2Config(
+        vocab_size=23, max_position_embeddings=32, hidden_size=16, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, hidden_act="silu", rms_norm_eps=1e-5, rope_parameters=rope(5e5),
+        tie_word_embeddings=False, pad_token_id=PAD, num_labels=labels, attn_implementation="eager")
+    config.head_dim = 4
+    spec = decoder_spec(config, activation="swiglu", norm_placement="output", qk_norm=True, qk_norm_all_heads=True,
+                        rope_theta=5e5)
+    return kind(config), dict(family="olmo2"), spec
+
+
 def gpt2_classifier():
     config = hf.GPT2Config(
         vocab_size=23, n_positions=24, n_embd=16, n_layer=2, n_head=2, activation_function="gelu_new", resid_pdrop=0.0,
@@ -127,6 +147,19 @@ def bert(kind, labels=2):
         type_vocab_size=2, layer_norm_eps=1e-12, pad_token_id=PAD, num_labels=labels, attn_implementation="eager")
     spec = encoder_spec(config, positions="learned", norm_eps=1e-12, token_types=2, pooler="tanh", **POST_NORM)
     return kind(config), dict(family="bert"), spec
+
+
+def roberta(kind, labels=3):
+    """Positions start at pad_token_id + 1."""
+    of_kind = hf.XLMRobertaConfig if kind.__name__.startswith("XLM") else hf.RobertaConfig
+    config = of_kind(
+        vocab_size=29, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+        hidden_act="gelu", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, max_position_embeddings=20,
+        type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=PAD, num_labels=labels, attn_implementation="eager")
+    spec = encoder_spec(config, positions="learned", norm_eps=1e-5, token_types=1, pooler="tanh", **POST_NORM)
+    offset = PAD + 1
+    spec |= dict(position_offset=offset, max_positions=config.max_position_embeddings - offset)
+    return kind(config), dict(family=config.model_type), spec
 
 
 def deberta(kind, labels=3, **changes):
@@ -184,6 +217,10 @@ MODELS = {
                                    "rope_scaling.beta_slow": 0.5}),
     "llama_packed": lambda: llama(tied=False),
     "llama_regression": lambda: llama("classifier", 1),
+    "mistral": lambda: mistral(hf.MistralForCausalLM),
+    "mistral_classifier": lambda: mistral(hf.MistralForSequenceClassification, 3),
+    "olmo2": lambda: olmo2(hf.Olmo2ForCausalLM),
+    "olmo2_classifier": lambda: olmo2(hf.Olmo2ForSequenceClassification, 2),
     "gpt2_classifier": gpt2_classifier,
     "qwen2": qwen2,
     "qwen3_window": qwen3_window,
@@ -193,6 +230,9 @@ MODELS = {
     "bert_classifier": lambda: bert(hf.BertForSequenceClassification, 3),
     "bert_regression": lambda: bert(hf.BertForSequenceClassification, 1),
     "bert_mlm": lambda: bert(hf.BertForMaskedLM),
+    "roberta_classifier": lambda: roberta(hf.RobertaForSequenceClassification),
+    "roberta_mlm": lambda: roberta(hf.RobertaForMaskedLM),
+    "xlm_roberta_classifier": lambda: roberta(hf.XLMRobertaForSequenceClassification, 2),
     "deberta_classifier": lambda: deberta(hf.DebertaV2ForSequenceClassification),
     "deberta_unshared": lambda: deberta(hf.DebertaV2ForSequenceClassification, 1, share_att_key=False,
                                         norm_rel_ebd="none", type_vocab_size=2, position_biased_input=True),
@@ -213,7 +253,7 @@ def padded_batch(spec):
     mask = torch.arange(longest)[None, :] < torch.tensor(LENGTHS)[:, None]
     tokens[~mask] = PAD
     batch = dict(input_ids=tokens, attention_mask=mask.long())
-    if spec.get("token_types"):
+    if spec.get("token_types", 0) > 1:
         second = torch.arange(longest)[None, :] >= (torch.tensor(LENGTHS)[:, None] + 1) // 2
         batch["token_type_ids"] = (second & mask).long()
     return batch, mask

@@ -16,7 +16,7 @@ constexpr std::uintmax_t kMaxConfigBytes = 1 << 20;
 constexpr std::string_view kFix = "this adapter was made for another model, or with other settings";
 
 // The tensor of the model's files that a slice of a weight corresponds to.
-HfTensor tensor_of(HfFamily family, const Transformer& model, const AdaptedSlice& slice) {
+HfTensor tensor_of(const Family& family, const Transformer& model, const AdaptedSlice& slice) {
   int64_t begin = 0;
   for (HfTensor& part : hf_tensors(family, model, slice.weight)) {
     if (begin == slice.row_begin && begin + part.rows == slice.row_end) return std::move(part);
@@ -83,7 +83,7 @@ void check_file(const SafeTensors& file, const std::vector<PeftTensor>& tensors,
 
 }  // namespace
 
-std::vector<PeftTensor> peft_tensors(HfFamily family, const Transformer& model) {
+std::vector<PeftTensor> peft_tensors(const Family& family, const Transformer& model) {
   std::vector<PeftTensor> tensors;
   const ParamTable& params = model.params();
   for (const AdaptedSlice& slice : params.adapted_slices()) {
@@ -100,7 +100,7 @@ std::vector<PeftTensor> peft_tensors(HfFamily family, const Transformer& model) 
   return tensors;
 }
 
-std::vector<NamedTensor> adapter_tensors(HfFamily family, const Transformer& model, const TensorView& masters) {
+std::vector<NamedTensor> adapter_tensors(const Family& family, const Transformer& model, const TensorView& masters) {
   std::vector<NamedTensor> named;
   for (const PeftTensor& tensor : peft_tensors(family, model)) {
     named.push_back({tensor.name, view_of(model, tensor, masters), tensor.transposed});
@@ -108,7 +108,7 @@ std::vector<NamedTensor> adapter_tensors(HfFamily family, const Transformer& mod
   return named;
 }
 
-void load_adapter_tensors(const SafeTensors& file, HfFamily family, const Transformer& model,
+void load_adapter_tensors(const SafeTensors& file, const Family& family, const Transformer& model,
                           const TensorView& masters) {
   const std::vector<PeftTensor> tensors = peft_tensors(family, model);
   check_file(file, tensors, model, masters);
@@ -138,7 +138,7 @@ AdapterConfig read_adapter_config(const std::filesystem::path& folder) {
   return parse_adapter_config(text, path.string());
 }
 
-void write_peft_folder(const std::filesystem::path& folder, const AdapterConfig& config, HfFamily family,
+void write_peft_folder(const std::filesystem::path& folder, const AdapterConfig& config, const Family& family,
                        const Transformer& model, const TensorView& masters) {
   FileOps& ops = real_file_ops();
   const std::vector<AdaptedSlice>& slices = model.params().adapted_slices();

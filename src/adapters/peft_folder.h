@@ -7,7 +7,7 @@
 #include "adapters/adapter_config.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/safetensors_writer.h"
-#include "models/hf_names.h"
+#include "model_files/hf_names.h"
 
 namespace gradmill {
 
@@ -23,18 +23,18 @@ struct PeftTensor {
 };
 
 // All tensors that a folder holds: low-rank matrices, magnitudes, and modules that are trained in full.
-std::vector<PeftTensor> peft_tensors(HfFamily family, const Transformer& model);
+std::vector<PeftTensor> peft_tensors(const Family& family, const Transformer& model);
 // The same tensors as views of the flat masters, which are in host memory.
-std::vector<NamedTensor> adapter_tensors(HfFamily family, const Transformer& model, const TensorView& masters);
+std::vector<NamedTensor> adapter_tensors(const Family& family, const Transformer& model, const TensorView& masters);
 
 // Loads the tensors into the masters, from any float type. Throws a data error, and leaves the masters unchanged, if a
 // tensor is missing, has another shape, or belongs to no part of the model.
-void load_adapter_tensors(const SafeTensors& file, HfFamily family, const Transformer& model,
+void load_adapter_tensors(const SafeTensors& file, const Family& family, const Transformer& model,
                           const TensorView& masters);
 
 AdapterConfig read_adapter_config(const std::filesystem::path& folder);
 // Writes the two files into a folder. Throws FileError.
-void write_peft_folder(const std::filesystem::path& folder, const AdapterConfig& config, HfFamily family,
+void write_peft_folder(const std::filesystem::path& folder, const AdapterConfig& config, const Family& family,
                        const Transformer& model, const TensorView& masters);
 
 }  // namespace gradmill

@@ -149,7 +149,7 @@ std::vector<std::string> saved_modules(const AdapterConfig& config) {
   return modules;
 }
 
-AdapterPlan resolve_adapters(const AdapterConfig& config, HfFamily family, const Transformer& base,
+AdapterPlan resolve_adapters(const AdapterConfig& config, const Family& family, const Transformer& base,
                              WeightFormat base_format) {
   const Matcher matcher(config);
   AdapterPlan plan;

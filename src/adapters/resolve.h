@@ -3,13 +3,13 @@
 #pragma once
 
 #include "adapters/adapter_config.h"
-#include "models/hf_names.h"
+#include "model_files/hf_names.h"
 
 namespace gradmill {
 
 // `base` is the model without a plan. Modules of the task's head (classifier, score) are trained in full, as in PEFT.
 // Throws a usage error if the config matches no module, or in modules_to_save only a part of one of our parameters.
-AdapterPlan resolve_adapters(const AdapterConfig& config, HfFamily family, const Transformer& base,
+AdapterPlan resolve_adapters(const AdapterConfig& config, const Family& family, const Transformer& base,
                              WeightFormat base_format = WeightFormat::compute);
 
 // model.load_in: "bf16" (the compute type), "int8" or "nf4". Throws a usage error for another name.

@@ -37,16 +37,9 @@ constexpr std::array kCompanions = {"tokenizer.json",
 
 // Models without a head are saved without the prefix that separates body and head.
 std::string saved_name(const std::string& name, const HfConfig& config) {
-  if (config.spec.head != HeadKind::none) return name;
-  for (const std::string_view prefix : {"transformer.", "model.", "bert.", "deberta."}) {
-    if (name.starts_with(prefix)) return name.substr(prefix.size());
-  }
-  return name;
-}
-
-// A multimodal model is exported as its text part alone.
-bool is_multimodal(const HfConfig& config) {
-  return !config.source.empty() && nlohmann::json::parse(config.source).value("model_type", "") == "gemma3";
+  const std::string_view prefix = config.family->params.prefix;
+  const bool bare = config.spec.head == HeadKind::none && name.starts_with(prefix);
+  return bare ? name.substr(prefix.size()) : name;
 }
 
 void append_rows(OutputFile& file, std::span<const float> values, DType dtype, std::vector<std::byte>& buffer) {
@@ -159,21 +152,22 @@ std::vector<int64_t> ExportTensor::dims() const {
 std::vector<ExportTensor> export_tensors(const TensorSource& source, const HfConfig& config, const TensorSource* origin,
                                          std::optional<DType> dtype) {
   const Transformer model(config.spec);
-  const WeightMap map = map_weights(source, config.family, model, false);
+  const WeightMap map = map_weights(source, *config.family, model, false);
   std::vector<ExportTensor> tensors;
   const auto add = [&](const std::string& name, const TensorSource& from, size_t index, bool turned) {
     const DType stored = from.tensors()[index].dtype.value_or(DType::fp32);
     tensors.push_back({saved_name(name, config), &from, index, turned, dtype.value_or(stored)});
   };
   for (ParamId id = 0; id < model.params().size(); ++id) {
-    const std::vector<HfTensor> names = hf_tensors(config.family, model, id);
+    const std::vector<HfTensor> names = hf_tensors(*config.family, model, id);
     const std::vector<WeightPart>& parts = map.parts[static_cast<size_t>(id)];
     for (size_t i = 0; i < parts.size(); ++i) {
       add(names[i].name, source, parts[i].source, parts[i].transposed != names[i].transposed);
     }
   }
+  // A multimodal model is exported as its text part alone.
   if (origin == nullptr || is_multimodal(config)) return tensors;
-  for (const std::string& name : map_weights(*origin, config.family, model, true).extra) {
+  for (const std::string& name : map_weights(*origin, *config.family, model, true).extra) {
     const size_t index = *origin->find(name);
     if (origin->tensors()[index].readable) add(name, *origin, index, false);
   }

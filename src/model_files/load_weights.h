@@ -51,7 +51,7 @@ class ParamSource final : public TensorSource {
   // Rows [begin, end) of a parameter (elements of a vector), in fp32.
   using Fetch = std::function<std::vector<float>(ParamId id, int64_t begin, int64_t end)>;
 
-  ParamSource(const Transformer& model, HfFamily family, Fetch fetch, const TensorSource* origin = nullptr);
+  ParamSource(const Transformer& model, const Family& family, Fetch fetch, const TensorSource* origin = nullptr);
 
   const std::vector<SourceTensor>& tensors() const override { return tensors_; }
   void read_rows(size_t index, int64_t begin, int64_t end, float* out) const override;

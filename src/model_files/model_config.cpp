@@ -2,12 +2,9 @@
 // From model_type and architectures to the family's reader and the head.
 #include "model_files/model_config.h"
 
-#include <algorithm>
-#include <array>
-
 #include "files/strict_json.h"
-#include "model_files/architectures.h"
-#include "model_files/family_configs.h"
+#include "model_files/config_reader.h"
+#include "model_files/families/registry.h"
 
 namespace gradmill {
 namespace {
@@ -16,40 +13,18 @@ using nlohmann::json;
 
 constexpr size_t kMostLabels = 100'000;
 
-struct KindEntry {
-  std::string_view name;  // model_type
-  HfFamily kind;
-  void (*read)(const ConfigReader& reader, HfConfig& config);
-};
-
-constexpr std::array kKinds = {
-    KindEntry{"gpt2", HfFamily::gpt2, read_gpt2},
-    KindEntry{"llama", HfFamily::llama, read_llama},
-    KindEntry{"qwen2", HfFamily::qwen2, read_qwen2},
-    KindEntry{"qwen3", HfFamily::qwen3, read_qwen3},
-    KindEntry{"gemma3_text", HfFamily::gemma3, read_gemma3},
-    KindEntry{"gemma3", HfFamily::gemma3, read_gemma3},
-    KindEntry{"bert", HfFamily::bert, read_bert},
-    KindEntry{"deberta-v2", HfFamily::deberta_v2, read_deberta},
-    KindEntry{"modernbert", HfFamily::modernbert, read_modernbert},
-};
-
-const KindEntry& find_kind(const ConfigReader& reader) {
-  const std::string name = reader.text("model_type", "");
-  const auto found =
-      std::find_if(kKinds.begin(), kKinds.end(), [&](const KindEntry& entry) { return entry.name == name; });
-  if (found != kKinds.end()) return *found;
-  std::string list;
-  for (const KindEntry& entry : kKinds) list += fmt::format("{}{}", list.empty() ? "" : ", ", entry.name);
-  throw reader.refusal("model_type", list);
+const Family& read_family(const ConfigReader& reader) {
+  const Family* const family = find_family(reader.text("model_type", ""));
+  if (family == nullptr) throw reader.refusal("model_type", family_names());
+  return *family;
 }
 
-const Architecture& read_architecture(const ConfigReader& reader, HfFamily kind) {
+const Architecture& read_architecture(const ConfigReader& reader, const Family& family) {
   const json& names = reader.value("architectures");
-  if (names.is_null() || (names.is_array() && names.empty())) return *find_architecture(kind, HeadKind::none);
-  const std::string supported = architecture_names(kind);
+  if (names.is_null() || (names.is_array() && names.empty())) return *family.find_architecture(HeadKind::none);
+  const std::string supported = family.architecture_names();
   if (!names.is_array() || names.size() != 1 || !names[0].is_string()) throw reader.refusal("architectures", supported);
-  const Architecture* found = find_architecture(kind, names[0].get<std::string>());
+  const Architecture* found = family.find_architecture(names[0].get<std::string>());
   if (found == nullptr) throw reader.refusal("architectures", supported);
   return *found;
 }
@@ -107,17 +82,16 @@ void check_common(const ConfigReader& reader) {
 }
 
 // `outer` is the whole file, `inner` the part that describes the text model. They differ only for multimodal models.
-HfConfig read_parts(const ConfigReader& outer, const ConfigReader& inner, const KindEntry& entry) {
-  HfConfig config;
-  config.family = entry.kind;
+HfConfig read_parts(const ConfigReader& outer, const ConfigReader& inner, const Family& family) {
+  HfConfig config{.family = &family};
   check_common(outer);
   check_common(inner);
-  entry.read(inner, config);
+  family.read(inner, config);
   // A multimodal model's file has it once, for both parts.
   if (&outer != &inner && outer.has("tie_word_embeddings") && !inner.has("tie_word_embeddings")) {
     config.spec.tied = outer.flag("tie_word_embeddings", true);
   }
-  const Architecture& architecture = read_architecture(outer, entry.kind);
+  const Architecture& architecture = read_architecture(outer, family);
   config.problem_type = read_problem_type(outer);
   const auto first_with = [&](std::string_view key) -> const ConfigReader& { return inner.has(key) ? inner : outer; };
   config.pad_token = first_with("pad_token_id").token("pad_token_id");
@@ -136,13 +110,13 @@ HfConfig read_parts(const ConfigReader& outer, const ConfigReader& inner, const 
 HfConfig read_model_config(std::string_view text, std::string_view where) {
   const json document = parse_strict_json(text, where);
   const ConfigReader outer(document, std::string(where));
-  const KindEntry& entry = find_kind(outer);
+  const Family& family = read_family(outer);
   std::optional<ConfigReader> nested;
-  if (entry.name == "gemma3") {
+  if (outer.text("model_type", "") == family.multimodal) {
     if (!outer.value("text_config").is_object()) throw outer.refusal("text_config", "an object");
     nested.emplace(outer.value("text_config"), fmt::format("{}: text_config", where));
   }
-  HfConfig config = read_parts(outer, nested ? *nested : outer, entry);
+  HfConfig config = read_parts(outer, nested ? *nested : outer, family);
   config.source = text;
   try {
     config.spec.complete();
@@ -152,11 +126,17 @@ HfConfig read_model_config(std::string_view text, std::string_view where) {
   return config;
 }
 
+HfConfig new_model_config(const Family& family, TransformerSpec spec) {
+  HfConfig config{.family = &family, .spec = std::move(spec)};
+  config.architecture = family.find_architecture(config.spec.head)->name;
+  return config;
+}
+
 void set_head(HfConfig& config, HeadKind head, std::vector<std::string> labels) {
-  const Architecture* const architecture = find_architecture(config.family, head);
+  const Architecture* const architecture = config.family->find_architecture(head);
   if (architecture == nullptr) {
-    throw usage_error(fmt::format("a {} model cannot have this head", name_of(config.family)),
-                      "use one of " + architecture_names(config.family));
+    throw usage_error(fmt::format("a {} model cannot have this head", config.family->name),
+                      "use one of " + config.family->architecture_names());
   }
   TransformerSpec& spec = config.spec;
   const bool classifier = head == HeadKind::classifier;
@@ -167,10 +147,6 @@ void set_head(HfConfig& config, HeadKind head, std::vector<std::string> labels) 
   spec.pooler = classifier ? architecture->pooler : PoolerKind::none;
   spec.classifier_bias = classifier && architecture->classifier_bias;
   config.labels = classifier ? std::move(labels) : std::vector<std::string>{};
-}
-
-std::string_view name_of(HfFamily kind) {
-  return std::find_if(kKinds.begin(), kKinds.end(), [&](const KindEntry& entry) { return entry.kind == kind; })->name;
 }
 
 }  // namespace gradmill

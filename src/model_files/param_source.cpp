@@ -8,7 +8,7 @@
 
 namespace gradmill {
 
-ParamSource::ParamSource(const Transformer& model, HfFamily family, Fetch fetch, const TensorSource* origin)
+ParamSource::ParamSource(const Transformer& model, const Family& family, Fetch fetch, const TensorSource* origin)
     : fetch_(std::move(fetch)) {
   std::vector<std::pair<SourceTensor, Place>> found;
   for (ParamId id = 0; id < model.params().size(); ++id) {

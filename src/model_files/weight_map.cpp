@@ -2,7 +2,6 @@
 #include "model_files/weight_map.h"
 
 #include <algorithm>
-#include <array>
 
 #include "core/error.h"
 #include "files/strict_json.h"
@@ -10,22 +9,18 @@
 namespace gradmill {
 namespace {
 
-constexpr std::array<std::string_view, 4> kPrefixes = {"transformer.", "model.", "bert.", "deberta."};
 constexpr std::string_view kFix = "check that config.json and the weights belong to the same model";
 
-// Every name that files use for the tensor, the usual one first.
-std::vector<std::string> spellings(const std::string& name) {
+// Every name that files use for the tensor, the usual one first. `prefix` is the family's.
+std::vector<std::string> spellings(const std::string& name, std::string_view prefix) {
   std::vector<std::string> names = {name};
   std::string_view body = name;
-  for (const std::string_view prefix : kPrefixes) {
-    if (!body.starts_with(prefix)) continue;
+  if (body.starts_with(prefix)) {
     body.remove_prefix(prefix.size());
     names.emplace_back(body);
-    break;
-  }
-  // A model without a head has no prefix, but the file may be of a model with a head.
-  if (names.size() == 1) {
-    for (const std::string_view prefix : kPrefixes) names.push_back(std::string(prefix) + name);
+  } else {
+    // A model without a head has no prefix, but the file may be of a model with a head.
+    names.push_back(fmt::format("{}{}", prefix, name));
   }
   // Multimodal models, before and since version 5 of transformers.
   names.push_back("language_model." + name);
@@ -51,7 +46,7 @@ bool may_be_new(std::string_view parameter) {
 
 class Mapper {
  public:
-  Mapper(const TensorSource& source, HfFamily family, const Transformer& model, bool new_head)
+  Mapper(const TensorSource& source, const Family& family, const Transformer& model, bool new_head)
       : source_(source), family_(family), model_(model), new_head_(new_head), used_(source.tensors().size()) {}
 
   WeightMap map() {
@@ -70,7 +65,7 @@ class Mapper {
 
  private:
   std::optional<size_t> find(const std::string& name) const {
-    for (const std::string& spelling : spellings(name)) {
+    for (const std::string& spelling : spellings(name, family_.params.prefix)) {
       if (const auto index = source_.find(spelling)) return index;
     }
     return std::nullopt;
@@ -127,21 +122,23 @@ class Mapper {
     const TransformerSpec& spec = model_.spec();
     const bool language = spec.head == HeadKind::causal_lm || spec.head == HeadKind::masked_lm;
     if (!language || !spec.tied) return;
-    const auto check = [&](const char* copy, const char* parameter) {
-      const auto index = find(copy);
-      if (!index || used_[*index]) return;
-      const std::vector<HfTensor> names = hf_tensors(family_, model_, model_.params().find(parameter));
-      if (!same_values(*index, *find(names[0].name))) {
-        throw data_error(fmt::format("{}: {} differs from {}, though config.json ties them",
-                                     source_.tensors()[*index].file, copy, names[0].name),
-                         "set tie_word_embeddings to false to use it, or remove it from the file");
-      }
-      used_[*index] = true;
-    };
-    for (const char* name : {"lm_head.weight", "cls.predictions.decoder.weight", "decoder.weight"}) {
-      check(name, "embedding.tokens.weight");
+    const std::string weight = hf_head_tensor(family_, "head.weight");
+    check_copy(weight, "embedding.tokens.weight");
+    if (spec.head == HeadKind::masked_lm && spec.mlm_bias) {
+      check_copy(weight.substr(0, weight.rfind('.')) + ".bias", "head.bias");
     }
-    if (spec.head == HeadKind::masked_lm && spec.mlm_bias) check("cls.predictions.decoder.bias", "head.bias");
+  }
+
+  void check_copy(const std::string& copy, const char* parameter) {
+    const auto index = find(copy);
+    if (!index || used_[*index]) return;
+    const std::vector<HfTensor> names = hf_tensors(family_, model_, model_.params().find(parameter));
+    if (!same_values(*index, *find(names[0].name))) {
+      throw data_error(fmt::format("{}: {} differs from {}, though config.json ties them",
+                                   source_.tensors()[*index].file, copy, names[0].name),
+                       "set tie_word_embeddings to false to use it, or remove it from the file");
+    }
+    used_[*index] = true;
   }
 
   bool same_values(size_t a, size_t b) const {
@@ -157,7 +154,7 @@ class Mapper {
   }
 
   const TensorSource& source_;
-  HfFamily family_;
+  const Family& family_;
   const Transformer& model_;
   bool new_head_;
   std::vector<bool> used_;
@@ -165,7 +162,7 @@ class Mapper {
 
 }  // namespace
 
-WeightMap map_weights(const TensorSource& source, HfFamily family, const Transformer& model, bool new_head) {
+WeightMap map_weights(const TensorSource& source, const Family& family, const Transformer& model, bool new_head) {
   return Mapper(source, family, model, new_head).map();
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "model_files/hf_names.h"
 #include "model_files/tensor_source.h"
-#include "models/hf_names.h"
 
 namespace gradmill {
 
@@ -30,6 +30,6 @@ struct WeightMap {
 // Finds tensors with and without the family's prefix, inside a multimodal model, and under LayerNorm's older names.
 // With `new_head`, parameters of heads and poolers may be missing or have another size: they are new. Throws a
 // data_error that names the tensor that is missing or misshapen, with what was expected and found.
-WeightMap map_weights(const TensorSource& source, HfFamily family, const Transformer& model, bool new_head);
+WeightMap map_weights(const TensorSource& source, const Family& family, const Transformer& model, bool new_head);
 
 }  // namespace gradmill

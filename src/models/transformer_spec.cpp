@@ -49,6 +49,8 @@ void check_norms(const TransformerSpec& spec) {
   const bool after = spec.norm_placement == NormPlacement::after;
   require(spec.final_norm || after, "only norms that stand after the sums make a final norm needless",
           "switch the final norm on");
+  require(spec.qk_norm || !spec.qk_norm_all_heads,
+          "one norm for all heads of queries and keys, without norms of queries and keys", "switch both on or off");
   require(spec.first_norm || spec.norm_placement == NormPlacement::before,
           "only where norms stand before can the first one be missing", "switch the first norm on");
 }
@@ -116,6 +118,9 @@ void TransformerSpec::complete() {
                       "choose a number of key heads that divides the heads");
   }
   if (head_dim > 256) throw usage_error(fmt::format("head size {} is over 256", head_dim), "use more heads");
+  require(position_offset >= 0 && (position_offset == 0 || positions == PositionScheme::learned),
+          fmt::format("the first position has row {} of a table", position_offset),
+          "it must be 0, or more in a learned table");
   require(token_types >= 0, fmt::format("there are {} token types", token_types), "there must be 0 (none) or more");
   check_rope(*this);
   check_norms(*this);

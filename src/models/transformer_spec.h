@@ -26,6 +26,8 @@ struct RopeScaling {
   float low_frequency = 1, high_frequency = 4;  // llama3
   float beta_fast = 32, beta_slow = 1;          // yarn
   float attention_factor = 0;                   // yarn; 0: 0.1 ln(factor) + 1
+
+  bool operator==(const RopeScaling&) const = default;
 };
 
 // DeBERTa's attention: relative positions in buckets, content to position and position to content.
@@ -38,6 +40,7 @@ struct DisentangledSpec {
   bool norm_table = true;  // a LayerNorm over the position table
 
   bool on() const { return buckets > 0; }
+  bool operator==(const DisentangledSpec&) const = default;
 };
 
 enum class HeadKind : uint8_t { causal_lm, masked_lm, classifier, none };
@@ -49,6 +52,7 @@ struct TransformerSpec {
   int64_t mlp_width = 0;
   int64_t max_positions = 0;  // context length
   PositionScheme positions = PositionScheme::rope;
+  int64_t position_offset = 0;  // rows of a learned position table before the first position's (RoBERTa)
   float rope_theta = 10000;
   RopeScaling rope_scaling;
   NormKind norm = NormKind::rms;
@@ -61,6 +65,7 @@ struct TransformerSpec {
   bool embedding_norm = false;  // BERT, DeBERTa, ModernBERT
   int64_t token_types = 0;      // rows of the segment table; 0: none
   bool qk_norm = false;
+  bool qk_norm_all_heads = false;  // one norm over all heads of q and one over those of k (OLMo 2), not one a head
   Activation activation = Activation::swiglu;
   bool qkv_bias = false, out_bias = false, mlp_bias = false;
   bool causal = true;
@@ -88,6 +93,7 @@ struct TransformerSpec {
 
   // Throws a usage error for sizes that cannot work; fills in the zeros above.
   void complete();
+  bool operator==(const TransformerSpec&) const = default;
 };
 
 // Learned positions, LayerNorm, GELU; biases everywhere or nowhere.

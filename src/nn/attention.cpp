@@ -23,7 +23,17 @@ SelfAttention::SelfAttention(ParamTable& params, const Options& options) : optio
                          .init_std = options.init_std,
                          .owner_keeps_output = true});
   add_relative_params(params);
-  if (options.qk_norm) {
+  if (norms_all_heads()) {
+    const auto make_norm = [&](std::string_view name, int64_t width) {
+      return Norm(params, {.name = fmt::format("{}.{}", options.name, name),
+                           .width = width,
+                           .eps = options.norm_eps,
+                           .offset = options.norm_offset});
+    };
+    q_norm_all_ = make_norm("q_norm", q_width_);
+    k_norm_all_ = make_norm("k_norm", kv_width_);
+  }
+  if (norms_heads()) {
     const Init init = options.norm_offset == 1 ? Init::zeros : Init::ones;
     q_norm_ = params.add({.name = options.name + ".q_norm.weight", .cols = options.head_dim, .init = init});
     k_norm_ = params.add({.name = options.name + ".k_norm.weight", .cols = options.head_dim, .init = init});
@@ -66,7 +76,42 @@ void SelfAttention::rotate(Pass& pass, AttentionSaved& saved) const {
   if (keeps_qkv()) {
     saved.rotated = pass.slot(Slot::rotated, {saved.qkv.rows(), q_width_ + kv_width_}, saved.qkv.dtype, "rotated qk");
   }
-  rope_forward(pass.ctx, rope_args(pass, saved.qkv, saved.rotated));
+  if (!norms_all_heads()) return rope_forward(pass.ctx, rope_args(pass, saved.qkv, saved.rotated));
+  saved.q_stats = q_norm_all_.alloc_stats(pass, Slot::rotated, saved.qkv.rows());
+  saved.k_stats = k_norm_all_.alloc_stats(pass, Slot::rotated, saved.qkv.rows());
+  const auto normalise = [&](const Norm& norm, const NormStats& stats, int64_t begin, int64_t end) {
+    norm.forward(pass, saved.qkv.slice_cols(begin, end), {}, {}, {}, stats,
+                 Operand(saved.rotated.slice_cols(begin, end)));
+  };
+  normalise(q_norm_all_, saved.q_stats, 0, q_width_);
+  normalise(k_norm_all_, saved.k_stats, q_width_, q_width_ + kv_width_);
+  rope_forward(pass.ctx, rope_args(pass, saved.rotated, {}));
+}
+
+void SelfAttention::rotate_back(Pass& pass, const AttentionSaved& saved, const TensorView& drotated,
+                                const TensorView& dqkv) const {
+  const auto qk_of = [&](const TensorView& qkv) { return qkv.slice_cols(0, q_width_ + kv_width_); };
+  if (!norms_all_heads()) {
+    const auto q = pass.grads->write(q_norm_), k = pass.grads->write(k_norm_);
+    return rope_backward(pass.ctx, {.forward = rope_args(pass, saved.qkv, saved.rotated),
+                                    .dout = qk_of(drotated),
+                                    .din = qk_of(dqkv),
+                                    .dq_weight = q.grad,
+                                    .dk_weight = k.grad,
+                                    .q_beta = q.beta,
+                                    .k_beta = k.beta});
+  }
+  rope_backward(pass.ctx,
+                {.forward = rope_args(pass, saved.rotated, {}), .dout = qk_of(drotated), .din = qk_of(drotated)});
+  const auto backward = [&](const Norm& norm, const NormStats& stats, int64_t begin, int64_t end) {
+    norm.backward(pass, {.sum = saved.qkv.slice_cols(begin, end),
+                         .stats = stats,
+                         .dy = drotated.slice_cols(begin, end),
+                         .dx = dqkv.slice_cols(begin, end),
+                         .defers = true});
+  };
+  backward(q_norm_all_, saved.q_stats, 0, q_width_);
+  backward(k_norm_all_, saved.k_stats, q_width_, q_width_ + kv_width_);
 }
 
 AttentionArgs SelfAttention::attention_args(Pass& pass, const AttentionSaved& saved) const {
@@ -158,17 +203,7 @@ Operand SelfAttention::backward(Pass& pass, const AttentionSaved& kept, const Op
   } else {
     attention_backward(pass.ctx, gradient_args(pass, saved, dout, drotated, dqkv.plain));
   }
-  if (options_.rope) {
-    const auto q = pass.grads->write(q_norm_), k = pass.grads->write(k_norm_);
-    const auto qk_of = [&](const TensorView& qkv) { return qkv.slice_cols(0, q_width_ + kv_width_); };
-    rope_backward(pass.ctx, {.forward = rope_args(pass, saved.qkv, saved.rotated),
-                             .dout = qk_of(drotated),
-                             .din = qk_of(dqkv.plain),
-                             .dq_weight = q.grad,
-                             .dk_weight = k.grad,
-                             .q_beta = q.beta,
-                             .k_beta = k.beta});
-  }
+  if (options_.rope) rotate_back(pass, saved, drotated, dqkv.plain);
   qkv_.backward_bias(pass, dqkv.plain);
   dqkv = qkv_.backward_magnitude(pass, saved.qkv, dqkv, dqkv.plain);
   if (beta != 0) pass.deferred.settle(pass.ctx, dx);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "nn/linear.h"
+#include "nn/norm.h"
 #include "nn/pass.h"
 #include "ops/attention/attention.h"
 #include "ops/disentangled/disentangled_attention.h"
@@ -18,11 +19,12 @@ struct KvCache {
 
 // Views of a block's slots. Slots that were not kept are undefined; the backward computes them again.
 struct AttentionSaved {
-  TensorView qkv;        // (N, (H + 2 Hkv) D); with RoPE and no QK-norm, q and k are rotated in place
-  TensorView rotated;    // (N, (H + Hkv) D), only with QK-norm or magnitudes of the projection
-  TensorView out;        // (N, H D)
-  TensorView projected;  // (N, C) its projection, only if that has magnitudes to learn
-  TensorView lse;        // (H, N) fp32
+  TensorView qkv;              // (N, (H + 2 Hkv) D); with RoPE and no QK-norm, q and k are rotated in place
+  TensorView rotated;          // (N, (H + Hkv) D), only with QK-norm or magnitudes of the projection
+  NormStats q_stats, k_stats;  // of norms over all heads
+  TensorView out;              // (N, H D)
+  TensorView projected;        // (N, C) its projection, only if that has magnitudes to learn
+  TensorView lse;              // (H, N) fp32
   // The table of relative positions through the projections: queries, keys and, with shared ones, unused values.
   TensorView relative;  // (R, 2 H D) or (R, 3 H D)
   KvCache cache;        // set by the caller of a forward that continues a sequence: no backward
@@ -41,8 +43,9 @@ class SelfAttention {
     int64_t width = 0, heads = 0, kv_heads = 0, head_dim = 0;
     bool qkv_bias = false, out_bias = false;
     bool rope = false, qk_norm = false;
+    bool qk_norm_all_heads = false;  // QK-norm is one norm over all heads of q and one over those of k, not one a head
     float norm_eps = 1e-6f;
-    float norm_offset = 0;  // added to the weights of the heads' norms
+    float norm_offset = 0;  // added to the weights of QK-norms
     bool local = false;     // positions by the local rope table, where the pass has one
     float scale = 0;        // 0: 1 / sqrt(head_dim * terms of a logit)
     AttentionMask mask;
@@ -78,13 +81,17 @@ class SelfAttention {
   }
 
  private:
-  bool norms_heads() const { return options_.qk_norm; }
+  bool norms_heads() const { return options_.qk_norm && !options_.qk_norm_all_heads; }
+  bool norms_all_heads() const { return options_.qk_norm && options_.qk_norm_all_heads; }
   bool drops(const Pass& pass) const { return options_.dropout && pass.training(); }
   // Whether q and k are needed as the projection made them: for the norms' backward, or for magnitudes.
-  bool keeps_qkv() const { return norms_heads() || qkv_.needs_output(); }
+  bool keeps_qkv() const { return options_.qk_norm || qkv_.needs_output(); }
   RopeArgs rope_args(Pass& pass, const TensorView& qkv, const TensorView& rotated) const;
-  // Rotated q and k of a projection, in `saved.rotated` or in place.
+  // Rotated q and k of a projection, normed before where the model does that, in `saved.rotated` or in place.
   void rotate(Pass& pass, AttentionSaved& saved) const;
+  // The gradient of the projection's q and k (columns of dqkv), from that of rotated ones (columns of drotated, which
+  // may be changed).
+  void rotate_back(Pass& pass, const AttentionSaved& saved, const TensorView& drotated, const TensorView& dqkv) const;
   AttentionArgs attention_args(Pass& pass, const AttentionSaved& saved) const;
   // dq and dk are columns of `dqk`, dv of `dv`, both like the projection.
   AttentionGradArgs gradient_args(Pass& pass, const AttentionSaved& saved, const TensorView& dout,
@@ -105,7 +112,8 @@ class SelfAttention {
   Options options_;
   int64_t q_width_ = 0, kv_width_ = 0;
   Linear qkv_, out_, pos_key_, pos_query_;
-  ParamId q_norm_ = kNoParam, k_norm_ = kNoParam;
+  ParamId q_norm_ = kNoParam, k_norm_ = kNoParam;  // of each head
+  Norm q_norm_all_, k_norm_all_;
 };
 
 }  // namespace gradmill

@@ -28,7 +28,7 @@ Embedding::Embedding(ParamTable& params, const Options& options) : options_(opti
                        .init_std = options.init_std});
   };
   table_ = add_table("tokens", options.vocab);
-  if (options.positions > 0) positions_ = add_table("positions", options.positions);
+  if (options.positions > 0) positions_ = add_table("positions", options.position_offset + options.positions);
   if (options.token_types > 0) types_ = add_table("types", options.token_types);
   if (!options.normed) return;
   Norm::Options norm = options.norm;
@@ -39,6 +39,10 @@ Embedding::Embedding(ParamTable& params, const Options& options) : options_(opti
 
 bool Embedding::wants(const Gradients& grads) const {
   return grads.wants(table_) || grads.wants(positions_) || grads.wants(types_) || norm_.wants(grads);
+}
+
+TensorView Embedding::used_positions(const TensorView& table) const {
+  return table.slice_rows(options_.position_offset, options_.position_offset + options_.positions);
 }
 
 Drop Embedding::drop(const Pass& pass) const { return {options_.dropout && pass.training(), RngSite::kEmbedding}; }
@@ -58,7 +62,7 @@ void Embedding::forward(Pass& pass, const TensorView& tokens, const TensorView& 
                      .dropout_site = drop(pass).site};
   if (positions_ != kNoParam) {
     args.position_indices = pass.seq.positions;
-    args.position_table = pass.weights[positions_];
+    args.position_table = used_positions(pass.weights[positions_]);
   }
   if (types_ != kNoParam) {
     args.type_indices = types;
@@ -81,7 +85,10 @@ void Embedding::backward(Pass& pass, const TensorView& tokens, const TensorView&
   const auto add = [&](ParamId table, const TensorView& indices, float scale) {
     const auto target = pass.grads->write(table);
     if (!target.grad.defined()) return;
-    tables[count++] = {.indices = indices, .dy = dy, .dtable = target.grad, .scale = scale, .beta = target.beta};
+    const TensorView dtable = table == positions_ ? used_positions(target.grad) : target.grad;
+    tables[count++] = {.indices = indices, .dy = dy, .dtable = dtable, .scale = scale, .beta = target.beta};
+    const int64_t unused = target.grad.rows() - dtable.rows();
+    if (unused > 0 && target.beta == 0) init_values(pass.ctx, {.to = target.grad.slice_rows(0, unused)});
   };
   add(table_, tokens, rounded_to(dy.dtype, options_.scale));
   add(positions_, pass.seq.positions, 1);

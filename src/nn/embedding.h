@@ -17,9 +17,10 @@ class Embedding {
   struct Options {
     std::string name;
     int64_t vocab = 0, width = 0;
-    int64_t positions = 0;    // rows of the learned position table; 0: none
-    int64_t token_types = 0;  // rows of the type table; 0: none
-    float scale = 1;          // of the tokens' entries; rounded to the compute dtype, as models are trained with it
+    int64_t positions = 0;        // positions of the learned table; 0: none
+    int64_t position_offset = 0;  // rows of that table before the first position's
+    int64_t token_types = 0;      // rows of the type table; 0: none
+    float scale = 1;              // of the tokens' entries; rounded to the compute dtype, as models are trained with it
     float init_std = 0.02f;
     bool dropout = false;
     bool normed = false;
@@ -43,6 +44,8 @@ class Embedding {
                 const TensorView& dy, bool dropped) const;
 
  private:
+  // The rows that positions look up.
+  TensorView used_positions(const TensorView& table) const;
   void add_gradient_of_first_type(Pass& pass, const TensorView& dy) const;
 
   Options options_;

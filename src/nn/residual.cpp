@@ -37,17 +37,19 @@ Block::Block(ParamTable& params, const Options& options)
     norm.width = options.attention.width;
     return Norm(params, norm);
   };
-  const bool around = placement_ == NormPlacement::around;
-  if (options.has_norm1) norm1_ = make_norm("norm1");
+  const bool on_input = placement_ != NormPlacement::output;
+  const bool on_output = placement_ == NormPlacement::around || placement_ == NormPlacement::output;
+  if (on_input && options.has_norm1) norm1_ = make_norm("norm1");
   attention_ = SelfAttention(params, options.attention);
-  if (around) out_norm1_ = make_norm("norm1_out");
-  norm2_ = make_norm("norm2");
+  if (on_output) out_norm1_ = make_norm("norm1_out");
+  if (on_input) norm2_ = make_norm("norm2");
   mlp_ = Mlp(params, options.mlp);
-  if (around) out_norm2_ = make_norm("norm2_out");
+  if (on_output) out_norm2_ = make_norm("norm2_out");
 }
 
 SharedBuffers Block::make_buffers(Pass& pass, int64_t rows, size_t blocks) const {
   const bool again = pass.policy.writes_again(), after = placement_ == NormPlacement::after;
+  const bool norms_input = placement_ != NormPlacement::output;
   // If a block is run again, or has no backward, only its forward uses them.
   Arena& arena = again ? pass.ctx.saved : pass.ctx.scratch;
   const auto ring = [&](bool wanted, Slot slot, int64_t cols, bool defers, std::string_view what) {
@@ -63,9 +65,9 @@ SharedBuffers Block::make_buffers(Pass& pass, int64_t rows, size_t blocks) const
   const bool up_defers = again && mlp_.up().defers_weight_gradient(pass);
   const bool down_defers = again && mlp_.down().defers_weight_gradient(pass);
   const bool n1_defers = after ? up_defers : again && attention_.keeps_input_to_defer(pass);
-  return {.n1 = ring(again, Slot::norm1, width, n1_defers, "norm1"),
-          .n2 = ring(again && !after, Slot::norm2, width, up_defers, "norm2"),
-          .hidden = ring(again || !after, Slot::hidden, mlp_.hidden_width(), down_defers, "hidden")};
+  return {.n1 = ring(again && norms_input, Slot::norm1, width, n1_defers, "norm1"),
+          .n2 = ring(again && leaves_delta(), Slot::norm2, width, up_defers, "norm2"),
+          .hidden = ring(again || leaves_delta(), Slot::hidden, mlp_.hidden_width(), down_defers, "hidden")};
 }
 
 // Computes the stream's sum, its norm, and attention of that in `delta`. A stream without delta (the first block's, or
@@ -114,12 +116,16 @@ void Block::forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, co
   const ArenaScope scope(pass.ctx.scratch);
   const Shape shape = stream.x.plain.shape;
   const DType dtype = stream.x.plain.dtype;
-  if (placement_ == NormPlacement::after) {
+  if (!leaves_delta()) {
     saved.x = stream.x;
     const TensorView buffer = pass.policy.keeps(Slot::x) ? TensorView{} : buffers.x;
     // The next block's attention reads y, in the formats of this block's.
     const Operand y = attention_.qkv().input(pass, Slot::x, shape[0], "block output", buffer);
-    forward_after(pass, buffers.delta, y, shared, saved);
+    if (placement_ == NormPlacement::after) {
+      forward_after(pass, buffers.delta, y, shared, saved);
+    } else {
+      forward_output(pass, y, shared, saved);
+    }
     stream = {y, {}, {}, {}};
   } else {
     saved.drop = stream.drop;
@@ -136,6 +142,7 @@ void Block::forward(Pass& pass, Stream& stream, const StreamBuffers& buffers, co
 void Block::rerun(Pass& pass, BlockSaved& saved) const {
   const Shape shape = saved.x.plain.shape;
   const TensorView delta = pass.scratch(shape, "delta again");
+  if (placement_ == NormPlacement::output) return forward_output(pass, delta, {}, saved);
   if (placement_ == NormPlacement::after) {
     return forward_after(pass, delta, pass.scratch(shape, "block output again"), {}, saved);
   }
@@ -195,6 +202,7 @@ void Block::backward(Pass& pass, BlockSaved saved, const BlockBuffers& shared, S
   const ArenaScope scope(pass.ctx.scratch);
   if (!pass.policy.keeps(Slot::qkv)) rerun(pass, saved);
   if (placement_ == NormPlacement::after) return backward_after(pass, saved, shared, grad);
+  if (placement_ == NormPlacement::output) return backward_output(pass, saved, shared, grad);
   backward_mlp(pass, saved, shared, grad);
   backward_attention(pass, saved, shared, grad, layer_before);
 }

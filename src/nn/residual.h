@@ -4,6 +4,7 @@
 //   before:  h = x + attention(norm1(x));              y = h + mlp(norm2(h))
 //   around:  h = x + out_norm1(attention(norm1(x)));   y = h + out_norm2(mlp(norm2(h)))
 //   after:   h = norm1(x + attention(x));              y = norm2(h + mlp(h))
+//   output:  h = x + out_norm1(attention(x));          y = h + out_norm2(mlp(h))
 #pragma once
 
 #include "nn/attention.h"
@@ -17,7 +18,7 @@ namespace gradmill {
 // The stream's value is x + drop(delta); the next norm adds them.
 struct Stream {
   Operand x;         // (N, C); without delta, a block's backward may write over it
-  TensorView delta;  // (N, C); undefined before the first block, and between blocks whose norms stand after
+  TensorView delta;  // (N, C); undefined before the first block, and between blocks that do not begin with a norm
   Drop drop;
   Product product;  // makes delta, if defined
 };
@@ -44,13 +45,13 @@ struct BlockSaved {
   Operand n1;  // (N, C) norm1's output
   NormStats stats1;
   AttentionSaved attention;
-  TensorView branch1;  // (N, C) around: the attention's output
+  TensorView branch1;  // (N, C) around and output: the attention's output
   NormStats branch_stats1;
   TensorView mid;  // (N, C) the stream between the sub-layers; after: before its norm
-  Operand n2;      // norm2's output, but not with norms after: there it is the next block's x
+  Operand n2;      // norm2's output, before and around
   NormStats stats2;
   MlpSaved mlp;
-  TensorView branch2;  // (N, C) around: the MLP's output
+  TensorView branch2;  // (N, C) around and output: the MLP's output
   NormStats branch_stats2;
   TensorView end;  // (N, C) after: the stream at the block's end, before its norm
 };
@@ -72,7 +73,7 @@ class Block {
   Block(ParamTable& params, const Options& options);
 
   // Whether a norm's backward ends the block's.
-  bool begins_with_norm() const { return placement_ != NormPlacement::after && norm1_.defined(); }
+  bool begins_with_norm() const { return leaves_delta() && norm1_.defined(); }
   const SelfAttention& attention() const { return attention_; }
   const Mlp& mlp() const { return mlp_; }
 
@@ -90,6 +91,8 @@ class Block {
   const Linear* last_layer() const { return placement_ == NormPlacement::before ? &mlp_.down() : nullptr; }
 
  private:
+  // Whether the block's last sum is left to the next norm.
+  bool leaves_delta() const { return placement_ == NormPlacement::before || placement_ == NormPlacement::around; }
   // Norms before or around. The result, if defined, is the product that makes delta.
   Product forward_attention(Pass& pass, const Stream& stream, const TensorView& delta, const BlockBuffers& shared,
                             BlockSaved& saved) const;
@@ -105,6 +108,9 @@ class Block {
   void forward_after(Pass& pass, const TensorView& delta, const Operand& y, const BlockBuffers& shared,
                      BlockSaved& saved) const;
   void backward_after(Pass& pass, const BlockSaved& saved, const BlockBuffers& shared, StreamGrad& grad) const;
+  // Norms on outputs. `y` (N, C) is the stream after the block; it may be where the stream was before it.
+  void forward_output(Pass& pass, const Operand& y, const BlockBuffers& shared, BlockSaved& saved) const;
+  void backward_output(Pass& pass, const BlockSaved& saved, const BlockBuffers& shared, StreamGrad& grad) const;
 
   // The dropout of the attention's output (0) or the MLP's (1).
   Drop drop(const Pass& pass, uint32_t branch) const { return {dropout_ && pass.training(), dropout_site_ + branch}; }

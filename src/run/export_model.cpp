@@ -54,10 +54,10 @@ Origin open_adapted(const ExportRequest& request, fs::path folder = {}) {
   Origin origin;
   origin.adapted = std::make_unique<LoadedRun>(request.from, LoadedRun::Precision::exact, if_damaged(request));
   const RunModel& model = origin.adapted->run_model();
-  origin.config = *model.hf;
+  origin.config = model.hf;
   if (folder.empty()) folder = origin.adapted->tokenizer().folder;
   origin.files = companion_files(folder, origin.config);
-  origin.tensors = std::make_unique<ParamSource>(origin.adapted->model(), model.family, fetch_merged(*origin.adapted),
+  origin.tensors = std::make_unique<ParamSource>(origin.adapted->model(), model.family(), fetch_merged(*origin.adapted),
                                                  model.weights.get());
   return origin;
 }
@@ -70,10 +70,10 @@ std::string export_adapters(const ExportRequest& request) {
   }
   const Session::HostState state = run.session().host_state();
   FreshTarget target(real_file_ops(), request.to, FreshTarget::Kind::folder);
-  write_peft_folder(target.path(), model.adapters->config, model.family, run.model(), state.masters);
+  write_peft_folder(target.path(), model.adapters->config, model.family(), run.model(), state.masters);
   for (const CheckpointText& file : run.tokenizer().files) replace_file(target.path() / file.name, file.content);
   target.publish();
-  return fmt::format("adapters of {} in {}", model.hf->architecture, request.to.string());
+  return fmt::format("adapters of {} in {}", model.hf.architecture, request.to.string());
 }
 
 // If a run keeps averages, they are exported, because evaluations use them.
@@ -90,7 +90,7 @@ Origin open_run(const ExportRequest& request) {
     file.check();
     return values;
   };
-  origin.tensors = std::make_unique<ParamSource>(*origin.model, origin.config.family, fetch);
+  origin.tensors = std::make_unique<ParamSource>(*origin.model, *origin.config.family, fetch);
   origin.checkpoint = std::move(checkpoint);
   return origin;
 }
@@ -139,7 +139,7 @@ std::string export_model_to(const ExportRequest& request) {
     export_model(request.to, *origin.tensors, origin.config, origin.files, origin.tensors.get(),
                  {.dtype = dtype, .shard_bytes = request.shard_bytes});
   }
-  return fmt::format("{} ({}, {} tensors) as {} in {}", origin.config.architecture, name_of(origin.config.family),
+  return fmt::format("{} ({}, {} tensors) as {} in {}", origin.config.architecture, origin.config.family->name,
                      origin.tensors->tensors().size(), request.format, request.to.string());
 }
 

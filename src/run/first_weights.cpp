@@ -63,7 +63,7 @@ void load_adapters(const RunModel& model, const Transformer& network, Session& s
   const ParamTable& params = network.params();
   std::vector<float> values(static_cast<size_t>(params.flat_size()));
   const TensorView flat(values.data(), DType::fp32, {params.flat_size()});
-  load_adapter_tensors(SafeTensors(model.adapters->folder / kAdapterFile), model.family, network, flat);
+  load_adapter_tensors(SafeTensors(model.adapters->folder / kAdapterFile), model.family(), network, flat);
   session.write_weights([&](ExecContext& ctx, Weights& weights) {
     for (ParamId id = 0; id < params.size(); ++id) {
       if (params.segment(id) != nullptr) weights.load(ctx, id, params.view(id, flat));

@@ -73,12 +73,13 @@ std::filesystem::path base_of(const std::filesystem::path& folder, const Adapter
 
 // Adapters are stored with the head they were trained with. Its rows are the labels; only the base may know their
 // names.
-std::vector<std::string> labels_of_adapters(const std::filesystem::path& folder, std::vector<std::string> of_base) {
+std::vector<std::string> labels_of_adapters(const std::filesystem::path& folder, const HfConfig& base) {
   const SafeTensors file(folder / kAdapterFile);
+  const std::string head = "." + hf_head_tensor(*base.family, "classifier.weight");
   for (const std::string& name : file.names()) {
-    if (!name.ends_with(".score.weight") && !name.ends_with(".classifier.weight")) continue;
+    if (!name.ends_with(head)) continue;
     const int64_t rows = file.at(name).rows();
-    if (std::ssize(of_base) == rows) return of_base;
+    if (std::ssize(base.labels) == rows) return base.labels;
     std::vector<std::string> labels;
     for (int64_t i = 0; i < rows; ++i) labels.push_back(fmt::format("LABEL_{}", i));
     return labels;
@@ -156,7 +157,7 @@ void LoadedRun::open_adapters(const std::filesystem::path& path, Precision preci
   if (precision == Precision::exact) make_exact(config_);
   tokenizer_ = open_run_tokenizer((has_tokenizer(path) ? path : base).string());
   if (adapter.task_type == "SEQ_CLS") {
-    task_ = task_of_labels(labels_of_adapters(path, open_model_config(base).labels));
+    task_ = task_of_labels(labels_of_adapters(path, open_model_config(base)));
     config_.data.task = task_.name();
     config_.model.context = std::min(config_.model.context, kLabelledRows);
   }

@@ -9,8 +9,8 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/safetensors_writer.h"
-#include "models/hf_names.h"
 #include "checkpoint/store.h"
+#include "model_files/hf_names.h"
 #include "run/run_model.h"
 #include "session/session.h"
 #include "run/train_state.h"
@@ -22,7 +22,6 @@ inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kStateFile = "state.safetensors";
 inline constexpr const char* kKeptConfigFile = "run.yaml";  // the settings that a checkpoint was made with
 
-HfFamily family_of(const TransformerSpec& spec);
 // The weights in a checkpoint: all of them, or with adapters what PEFT would store.
 CheckpointFile weights_file(const RunModel& run_model, const Transformer& model, const TensorView& masters);
 std::string adapter_json(const RunModel& run_model);
@@ -30,9 +29,10 @@ std::string adapter_json(const RunModel& run_model);
 void check_same_base(const TrainState& saved, const RunModel& run_model);
 // Views of the flat masters, which are in host memory. Fused parameters appear as several tensors, as in Hugging Face's
 // files; biases that the family has but the model does not appear as zeros.
-std::vector<NamedTensor> model_tensors(const Transformer& model, HfFamily family, const TensorView& masters);
+std::vector<NamedTensor> model_tensors(const Transformer& model, const Family& family, const TensorView& masters);
 // Loads the masters. Throws a data error that names a tensor if it is missing or has another shape.
-void load_model_tensors(const SafeTensors& file, const Transformer& model, HfFamily family, const TensorView& masters);
+void load_model_tensors(const SafeTensors& file, const Transformer& model, const Family& family,
+                        const TensorView& masters);
 // Loads weights, averages and the optimiser's state of a checkpoint into a session, which is then at `progress`. If the
 // checkpoint has no averages, they start from its weights.
 void load_session(const Checkpoint& checkpoint, const Transformer& model, const RunModel& run_model, Session& session,
@@ -46,8 +46,5 @@ void load_inference(const Checkpoint& checkpoint, const Transformer& model, cons
 inline Session::Progress progress_of(const TrainState& state) {
   return {state.updates, state.loss_scale, state.scale_streak};
 }
-// `eos` is the token that ends a text; transformers would otherwise assume its own.
-std::string model_config_json(const TransformerSpec& spec, std::optional<int32_t> eos = std::nullopt,
-                              const Task& task = {});
 
 }  // namespace gradmill

@@ -85,19 +85,26 @@ AdapterConfig adapter_config(const RunConfig& config, const Task& task) {
   return adapter;
 }
 
+// The module of the whole model that a tensor is in: "pooler" for "bert.pooler.dense.weight".
+std::string outer_module(const Family& family, std::string_view tensor) {
+  if (tensor.starts_with(family.params.prefix)) tensor.remove_prefix(family.params.prefix.size());
+  return std::string(tensor.substr(0, tensor.find('.')));
+}
+
 // A pooler that the files do not have would stay random forever.
-void save_new_pooler(AdapterConfig& adapter, const TensorSource& weights, HfFamily family, const Transformer& base) {
-  const WeightMap map = map_weights(weights, family, base, true);
-  const bool is_new = std::any_of(map.fresh.begin(), map.fresh.end(),
-                                  [&](ParamId id) { return base.params().spec(id).name.starts_with("pooler."); });
-  const bool listed = std::find(adapter.modules_to_save.begin(), adapter.modules_to_save.end(), "pooler") !=
-                      adapter.modules_to_save.end();
-  if (is_new && !listed) adapter.modules_to_save.emplace_back("pooler");
+void save_new_pooler(AdapterConfig& adapter, const TensorSource& weights, const Family& family,
+                     const Transformer& base) {
+  for (const ParamId id : map_weights(weights, family, base, true).fresh) {
+    if (!base.params().spec(id).name.starts_with("pooler.")) continue;
+    const std::string module = outer_module(family, hf_tensors(family, base, id).front().name);
+    const std::vector<std::string> saved = saved_modules(adapter);
+    if (std::find(saved.begin(), saved.end(), module) == saved.end()) adapter.modules_to_save.push_back(module);
+  }
 }
 
 }  // namespace
 
-RunAdapters plan_adapters(const RunConfig& config, const Task& task, HfFamily family, const Transformer& base,
+RunAdapters plan_adapters(const RunConfig& config, const Task& task, const Family& family, const Transformer& base,
                           const TensorSource* weights) {
   RunAdapters adapters{.config = adapter_config(config, task),
                        .plan = {},

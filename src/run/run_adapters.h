@@ -7,7 +7,7 @@
 
 #include "adapters/adapter_config.h"
 #include "model_files/tensor_source.h"
-#include "models/hf_names.h"
+#include "model_files/families/family.h"
 #include "models/transformer.h"
 #include "run/task.h"
 
@@ -21,7 +21,7 @@ struct RunAdapters {
 };
 
 // `base` is the model without adapters; `weights` its tensors, or null.
-RunAdapters plan_adapters(const RunConfig& config, const Task& task, HfFamily family, const Transformer& base,
+RunAdapters plan_adapters(const RunConfig& config, const Task& task, const Family& family, const Transformer& base,
                           const TensorSource* weights);
 
 }  // namespace gradmill

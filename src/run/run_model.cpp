@@ -2,22 +2,12 @@
 #include "run/run_model.h"
 
 #include "core/error.h"
+#include "model_files/families/registry.h"
 #include "model_files/model_folder.h"
-#include "run/model_folder.h"
 #include "run/run_options.h"
 
 namespace gradmill {
 namespace {
-
-// The default of transformers' classes for sequences.
-void set_classifier(TransformerSpec& spec, int64_t outputs) {
-  const bool encoder = !spec.causal;
-  spec.head = HeadKind::classifier;
-  spec.labels = outputs;
-  spec.pooling = encoder ? Pooling::first : Pooling::last;
-  spec.pooler = encoder ? PoolerKind::tanh : PoolerKind::none;
-  spec.classifier_bias = encoder;
-}
 
 void set_task_head(HfConfig& config, const Task& task) {
   if (task.predicts_tokens()) {
@@ -28,22 +18,28 @@ void set_task_head(HfConfig& config, const Task& task) {
   config.problem_type = task.problem_type();
 }
 
+RunModel make_run_model(HfConfig hf, const RunConfig& config, const Task& task,
+                        std::shared_ptr<TensorSource> weights = nullptr) {
+  TransformerSpec spec = hf.spec;
+  spec.dropout = config.model.dropout > 0;
+  return {.hf = std::move(hf),
+          .task = task,
+          .network = std::make_shared<const Transformer>(spec),
+          .weights = std::move(weights)};
+}
+
 RunModel from_files(ModelFiles files, const RunConfig& config, const Task& task, int64_t vocab) {
   set_task_head(files.config, task);
   check_model_fits(config, files.config, vocab);
-  TransformerSpec spec = files.config.spec;
-  spec.dropout = config.model.dropout > 0;
-  RunModel model{.family = files.config.family, .task = task, .weights = std::move(files.tensors)};
-  model.hf = std::move(files.config);
-  model.network = std::make_shared<const Transformer>(spec);
-  return model;
+  return make_run_model(std::move(files.config), config, task, std::move(files.tensors));
 }
 
 RunModel from_settings(const RunConfig& config, const Task& task, int64_t vocab) {
   TransformerSpec spec = model_spec(config, vocab);
-  if (task.head() == HeadKind::classifier) set_classifier(spec, task.num_outputs());
-  if (task.head() == HeadKind::masked_lm) spec.head = HeadKind::masked_lm;
-  return {.family = family_of(spec), .task = task, .network = std::make_shared<const Transformer>(spec)};
+  spec.complete();
+  HfConfig hf = new_model_config(family_named(config.model.style), std::move(spec));
+  set_task_head(hf, task);
+  return make_run_model(std::move(hf), config, task);
 }
 
 }  // namespace
@@ -58,16 +54,18 @@ void check_model_fits(const RunConfig& config, const HfConfig& hf, int64_t vocab
 }
 
 void RunModel::map_weights() {
-  if (weights) weight_map = gradmill::map_weights(*weights, family, *network, task.may_have_new_head());
+  if (weights) weight_map = gradmill::map_weights(*weights, family(), *network, task.may_have_new_head());
 }
 
 WeightMap RunModel::map_for(const Transformer& other) const {
   if (weight_map && &other == network.get()) return *weight_map;
-  return gradmill::map_weights(*weights, family, other, task.may_have_new_head());
+  return gradmill::map_weights(*weights, family(), other, task.may_have_new_head());
 }
 
 std::string RunModel::config_json(std::optional<int32_t> eos) const {
-  return hf ? write_model_config(*hf, DType::fp32) : model_config_json(spec(), eos, task);
+  HfConfig written = hf;
+  if (hf.source.empty() && eos) written.eos_tokens = {*eos};
+  return write_model_config(written, DType::fp32);
 }
 
 ModelFiles open_model_files(const RunConfig& config) {
@@ -82,7 +80,7 @@ RunModel open_run_model(const RunConfig& config, const Task& task, int64_t vocab
 RunModel open_run_model(const RunConfig& config, const Task& task, int64_t vocab, ModelFiles files, ModelUse use) {
   RunModel model = from_files(std::move(files), config, task, vocab);
   if (config.adapter.on()) {
-    model.adapters = plan_adapters(config, task, model.family, *model.network, model.weights.get());
+    model.adapters = plan_adapters(config, task, model.family(), *model.network, model.weights.get());
     if (use == ModelUse::inference) model.adapters->plan.dropout = 0;
     model.network = std::make_shared<const Transformer>(model.spec(), model.adapters->plan);
   }

@@ -19,14 +19,14 @@ namespace gradmill {
 enum class ModelUse : uint8_t { training, inference };
 
 struct RunModel {
-  HfFamily family = HfFamily::gpt2;
+  HfConfig hf;
   Task task;
   std::shared_ptr<const Transformer> network;
-  std::optional<HfConfig> hf;             // for a model from files
   std::optional<RunAdapters> adapters;    // if only adapters and the task's head are trained
   std::shared_ptr<TensorSource> weights;  // null: random
   std::optional<WeightMap> weight_map;    // maps the network's parameters to `weights`
 
+  const Family& family() const { return *hf.family; }
   const TransformerSpec& spec() const { return network->spec(); }
   std::string base_hash() const { return adapters ? adapters->base_hash : ""; }
   // Finds every parameter of the network in the files. Throws a data_error if names or shapes do not fit.

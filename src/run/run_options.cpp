@@ -8,6 +8,7 @@
 
 #include "core/gpu_catalogue.h"
 #include "cuda/devices.h"
+#include "model_files/families/registry.h"
 
 namespace gradmill {
 namespace {
@@ -63,18 +64,15 @@ int thread_count(int64_t setting) {
 
 TransformerSpec model_spec(const RunConfig& config, int64_t vocab) {
   const ModelConfig& model = config.model;
-  TransformerSpec spec;
-  if (model.style == "gpt2" || model.style == "bert") {
-    spec = model.style == "bert" ? bert_spec(vocab, model.layers, model.heads, model.width, model.context)
-                                 : gpt2_spec(vocab, model.layers, model.heads, model.width, model.context, model.bias);
-    if (model.mlp_width != 0) spec.mlp_width = model.mlp_width;
-  } else {
-    const int64_t mlp_width = model.mlp_width != 0 ? model.mlp_width : (model.width * 8 / 3 + 31) / 32 * 32;
-    spec = qwen3_spec(vocab, model.layers, model.heads, model.kv_heads, model.width, mlp_width, model.context);
-    spec.qk_norm = model.style == "qwen3";
-    spec.qkv_bias = model.style == "qwen2";
-  }
-  spec.kv_heads = model.kv_heads;
+  TransformerSpec spec = family_named(model.style)
+                             .preset({.vocab = vocab,
+                                      .layers = model.layers,
+                                      .heads = model.heads,
+                                      .kv_heads = model.kv_heads,
+                                      .width = model.width,
+                                      .mlp_width = model.mlp_width,
+                                      .context = model.context,
+                                      .bias = model.bias});
   spec.tied = model.tied;
   spec.dropout = model.dropout > 0;
   return spec;

@@ -132,7 +132,7 @@ Session::Inputs Session::allocate_inputs(std::string_view name, int64_t tokens, 
   assert(!weighted || !is_classifier());
   const NameScope scope(ctx_, name);
   const int64_t rows = token_capacity(tokens), targets = is_classifier() ? token_capacity(seqs) : rows;
-  const int64_t types = model_.spec().token_types > 0 ? rows : 0;
+  const int64_t types = model_.spec().token_types > 1 ? rows : 0;  // a single type needs no ids
   const int64_t weights = weighted ? rows : 0, all = 2 * rows + types + targets + weights + seqs + 1;
   Inputs inputs{.block = ctx_.alloc(ctx_.persistent, {all}, DType::int32, "batch")};
   int64_t begin = 0;

@@ -142,7 +142,7 @@ class Session {
   struct Inputs {
     TensorView block;        // int32: tokens, token types, positions, targets, weights, sequence offsets
     TensorView tokens;       // (N) int32
-    TensorView token_types;  // (N) int32; undefined if the model has none
+    TensorView token_types;  // (N) int32; undefined if the model has fewer than two types
     TensorView targets;      // (N) int32; for classifiers (max_seqs) int32, or fp32 values
     TensorView weights;      // (N) fp32; undefined if batches have none
     SeqLayout seq;

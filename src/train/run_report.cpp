@@ -64,8 +64,8 @@ std::string run_header(Trainer& trainer, const RunConfig& config, const std::str
   const RunModel& model = trainer.run_model();
   const ParamTable& params = trainer.model().params();
   text += fmt::format("model     {}: {} layers, {} heads, width {}, context {}; {} parameters{}\n",
-                      model.hf ? model.hf->architecture : config.model.style, spec.layers, spec.heads, spec.width,
-                      spec.max_positions, params.num_parameters(), trained_part(params));
+                      config.model.path.empty() ? config.model.style : model.hf.architecture, spec.layers, spec.heads,
+                      spec.width, spec.max_positions, params.num_parameters(), trained_part(params));
   text += fmt::format("memory    {:.1f} MiB, planned to the byte\n",
                       double(trainer.session().memory_plan().allocated_bytes()) / (1 << 20));
   const bool labelled = is_labelled(config.data.kind());

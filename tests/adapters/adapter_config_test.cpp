@@ -7,6 +7,7 @@
 #include "adapters/peft_folder.h"
 #include "adapters/resolve.h"
 #include "core/error.h"
+#include "model_files/families/registry.h"
 #include "support/goldens.h"
 
 namespace gradmill::test {
@@ -111,7 +112,7 @@ class ResolveTest : public testing::Test {
   }
 
   AdapterPlan llama(const std::string& targets, const std::string& more = "") {
-    return resolve_adapters(parse(targets, more), HfFamily::llama, llama_);
+    return resolve_adapters(parse(targets, more), family_named("llama"), llama_);
   }
   static std::vector<int64_t> ranks(const AdapterPlan& plan, const std::string& linear) {
     std::vector<int64_t> result;
@@ -159,7 +160,7 @@ TEST_F(ResolveTest, PatternsExclusionsAndLayers) {
 
 // GPT-2 stores q, k and v as one layer, and so does its adapter.
 TEST_F(ResolveTest, FusedLayersHaveOneAdapter) {
-  const AdapterPlan plan = resolve_adapters(parse(R"(["c_attn"])"), HfFamily::gpt2, gpt2_);
+  const AdapterPlan plan = resolve_adapters(parse(R"(["c_attn"])"), family_named("gpt2"), gpt2_);
   EXPECT_EQ(ranks(plan, "layers.0.attention.qkv"), Ranks{8});
   EXPECT_EQ(plan.linears.at("layers.0.attention.qkv")[0].rows, 72);
 }
@@ -195,11 +196,11 @@ TEST_F(ResolveTest, FilesThatDoNotFitAreRefused) {
        {std::tuple<const char*, const char*, const char*>{R"(["q_proj"])", R"(, "r": 4)", "belongs to no"},
         {R"("all-linear")", R"(, "r": 3)", "shape"},
         {R"("all-linear")", R"(, "r": 4, "use_dora": true)", "lora_magnitude_vector"}}) {
-    const Transformer model(spec, resolve_adapters(parse(targets, more), HfFamily::llama, base));
+    const Transformer model(spec, resolve_adapters(parse(targets, more), family_named("llama"), base));
     std::vector<float> values(static_cast<size_t>(model.params().flat_size()), 7.0f);
     const TensorView masters(values.data(), DType::fp32, {model.params().flat_size()});
     try {
-      load_adapter_tensors(file, HfFamily::llama, model, masters);
+      load_adapter_tensors(file, family_named("llama"), model, masters);
       ADD_FAILURE() << what;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();

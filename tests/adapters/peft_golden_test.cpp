@@ -10,6 +10,7 @@
 #include "adapters/merge.h"
 #include "adapters/peft_folder.h"
 #include "adapters/resolve.h"
+#include "model_files/families/registry.h"
 #include "support/temporary_folder.h"
 #include "support/golden_model.h"
 #include "support/goldens.h"
@@ -66,10 +67,10 @@ class PeftGoldenTest : public testing::TestWithParam<std::tuple<std::string, std
   void build(WeightFormat format) {
     const auto& [name, policy, device] = GetParam();
     file_.emplace(case_path(name + ".safetensors"));
-    family_ = file_->metadata().at("family") == "gpt2" ? HfFamily::gpt2 : HfFamily::llama;
+    family_ = &family_named(file_->metadata().at("family"));
     config_ = read_adapter_config(case_path(name));
     base_ = std::make_unique<Transformer>(spec_of(*file_));
-    model_ = std::make_unique<Transformer>(spec_of(*file_), resolve_adapters(config_, family_, *base_, format));
+    model_ = std::make_unique<Transformer>(spec_of(*file_), resolve_adapters(config_, *family_, *base_, format));
     const Shape ids = file_->at("input_ids").shape;
     options_.device = test_device_spec(device);
     options_.kernels.tf32 = false;
@@ -86,7 +87,7 @@ class PeftGoldenTest : public testing::TestWithParam<std::tuple<std::string, std
 
   void load_base(Session& session, const Transformer& model) {
     for (ParamId id = 0; id < model.params().size(); ++id) {
-      const std::vector<HfTensor> parts = hf_tensors(family_, model, id);
+      const std::vector<HfTensor> parts = hf_tensors(*family_, model, id);
       std::vector<float> values;
       for (const HfTensor& part : parts) append(file_->at(part.name), part.transposed, values);
       if (!parts.empty()) session.weights().set(session.context(), id, values.data());
@@ -95,7 +96,7 @@ class PeftGoldenTest : public testing::TestWithParam<std::tuple<std::string, std
   void load_adapter(const std::filesystem::path& path) {
     // Fully trained modules come with the adapter, so it is loaded second.
     const Session::HostState state = session_->host_state();
-    load_adapter_tensors(SafeTensors(path), family_, *model_, state.masters);
+    load_adapter_tensors(SafeTensors(path), *family_, *model_, state.masters);
     session_->restore(state, {});
   }
   static void append(const TensorView& view, bool transposed, std::vector<float>& values) {
@@ -118,7 +119,7 @@ class PeftGoldenTest : public testing::TestWithParam<std::tuple<std::string, std
   double eval_loss(Session& session) { return session.eval_micro(batch_) / double(batch_.num_targets); }
 
   std::optional<SafeTensors> file_;
-  HfFamily family_ = HfFamily::llama;
+  const Family* family_ = nullptr;
   AdapterConfig config_;
   SessionOptions options_;
   std::unique_ptr<Transformer> base_, model_;
@@ -128,7 +129,7 @@ class PeftGoldenTest : public testing::TestWithParam<std::tuple<std::string, std
 
 TEST_P(PeftGoldenTest, LossAndGradients) {
   EXPECT_NEAR(train_loss(), expected_loss(), 1e-5);
-  const std::vector<PeftTensor> tensors = peft_tensors(family_, *model_);
+  const std::vector<PeftTensor> tensors = peft_tensors(*family_, *model_);
   double all = 0;
   for (const PeftTensor& tensor : tensors) {
     const TensorView grad = file_->at("grad." + tensor.name);
@@ -172,7 +173,7 @@ TEST_P(PeftGoldenTest, NarrowTypes) {
     EXPECT_NEAR(train_loss(), expected_loss(), 0.05);
     EXPECT_NEAR(eval_loss(*session_), expected_loss(), 0.05);
     double all = 0, difference = 0;
-    for (const PeftTensor& tensor : peft_tensors(family_, *model_)) {
+    for (const PeftTensor& tensor : peft_tensors(*family_, *model_)) {
       const TensorView grad = file_->at("grad." + tensor.name);
       const std::vector<float> ours =
           session_->read(session_->gradients().view(tensor.param).slice_rows(tensor.begin, tensor.end));
@@ -195,7 +196,7 @@ TEST_P(PeftGoldenTest, MergedWeights) {
     const std::vector<float> merged = merged_values(ctx, weights, id), own = weights.get(ctx, id);
     before.insert(before.end(), own.begin(), own.end());
     std::vector<float> expected;
-    for (const HfTensor& part : hf_tensors(family_, *model_, id)) {
+    for (const HfTensor& part : hf_tensors(*family_, *model_, id)) {
       const bool adapted = file_->contains("merged." + part.name);
       // A fully trained head has the adapter's values, not the base's.
       if (!adapted && model_->params().spec(id).trainable) break;
@@ -226,7 +227,7 @@ TEST_P(PeftGoldenTest, FolderRoundTrip) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   const Session::HostState state = session_->host_state();
-  write_peft_folder(folder, config_, family_, *model_, state.masters);
+  write_peft_folder(folder, config_, *family_, *model_, state.masters);
   const SafeTensors ours(folder / kAdapterFile), theirs(case_path(name) / kAdapterFile);
   ASSERT_EQ(ours.names(), theirs.names());
   for (const std::string& tensor : ours.names()) {
@@ -278,7 +279,7 @@ TEST(AdapterDropout, BitsDoNotDependOnThePolicy) {
   AdapterConfig config;
   config.targets.all_linear = true;
   config.dropout = 0.3;
-  const Transformer model(spec, resolve_adapters(config, HfFamily::llama, base));
+  const Transformer model(spec, resolve_adapters(config, family_named("llama"), base));
   std::vector<int32_t> ids(64);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * i % 41);
   const TensorView tokens(ids.data(), DType::int32, {2, 32});

@@ -52,8 +52,8 @@ TEST(Export, WeightsThatWereNotTrainedComeBackBitForBit) {
       options.dtype = DType::bf16;
       Session session(model, options);
       WeightsFiller filler(session.context(), session.weights(), 1);
-      load_weights(source, map_weights(source, config.family, model, false), model, filler);
-      const ParamSource weights(model, config.family, fetch_weights(session.context(), session.weights()), &source);
+      load_weights(source, map_weights(source, *config.family, model, false), model, filler);
+      const ParamSource weights(model, *config.family, fetch_weights(session.context(), session.weights()), &source);
       export_model(to.path(), weights, config, companion_files(from.path(), config), &source);
       EXPECT_EQ(contents(to.path() / "model.safetensors"), contents(from.path() / "model.safetensors")) << dtype;
       EXPECT_EQ(to.read("tokenizer.json"), from.read("tokenizer.json"));

@@ -129,6 +129,14 @@ inline std::vector<FileTensor> tiny_gpt2(const std::string& dtype, const std::st
   return tensors;
 }
 
+inline constexpr const char* kByteTokenizer = R"({"version":"1.0","added_tokens":[
+  {"id":0,"content":"<|end|>","special":true,"single_word":false,"lstrip":false,"rstrip":false,"normalized":false}],
+  "normalizer":null,"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},
+  {"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true}]},"post_processor":null,
+  "decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true},
+  "model":{"type":"BPE","vocab":{"<|end|>":0,"a":1,"b":2,"c":3,"ab":4,"abc":5,"1":6,"\u0120":7,"\u0120a":8},
+  "merges":["a b","ab c","\u0120 a"]}})";
+
 // Returns the message of the error that `action` throws.
 template <class Action>
 std::string message_of(Action&& action) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "model_files/families/registry.h"
 
 namespace gradmill::test {
 namespace {
@@ -51,7 +52,7 @@ std::string refusal(const std::string& text) {
 
 TEST(HfConfig, ReadsGpt2) {
   const HfConfig config = read(kGpt2);
-  EXPECT_EQ(config.family, HfFamily::gpt2);
+  EXPECT_EQ(config.family, &family_named("gpt2"));
   const TransformerSpec& spec = config.spec;
   EXPECT_EQ(spec.mlp_width, 128);
   EXPECT_EQ(spec.positions, PositionScheme::learned);
@@ -85,6 +86,26 @@ TEST(HfConfig, ReadsLlamaAndItsRelatives) {
   EXPECT_EQ(spec_of(sliding).local_rope_theta, spec_of(sliding).rope_theta);
   EXPECT_EQ(spec_of(with(sliding, R"({"max_window_layers":0})")).local_layers.size(), 0u);
   EXPECT_EQ(spec_of(with(sliding, R"({"max_window_layers":0})")).window, 16);
+}
+
+TEST(HfConfig, ReadsMistralsWindow) {
+  json config = with(kLlama, R"({"model_type":"mistral","architectures":["MistralForCausalLM"]})");
+  EXPECT_EQ(spec_of(config).window, 4096);
+  EXPECT_EQ(spec_of(with(config, R"({"sliding_window":16})")).window, 16);
+  EXPECT_TRUE(spec_of(with(config, R"({"sliding_window":16})")).local_layers.empty());
+  EXPECT_EQ(spec_of(with(config, R"({"num_key_value_heads":null,"num_attention_heads":8})")).kv_heads, 8);
+  config["sliding_window"] = nullptr;
+  EXPECT_EQ(spec_of(config).window, 0);
+}
+
+TEST(HfConfig, ReadsOlmo2) {
+  const json config =
+      with(kLlama, R"({"model_type":"olmo2","architectures":["Olmo2ForCausalLM"],"rms_norm_eps":null})");
+  const TransformerSpec spec = spec_of(config);
+  EXPECT_EQ(spec.norm_placement, NormPlacement::output);
+  EXPECT_TRUE(spec.qk_norm && spec.qk_norm_all_heads && !spec.qkv_bias && !spec.tied);
+  EXPECT_EQ(spec.norm_eps, 1e-5f);
+  EXPECT_TRUE(spec_of(with(config, R"({"attention_bias":true})")).out_bias);
 }
 
 TEST(HfConfig, ReadsEveryRopeSpelling) {
@@ -172,6 +193,25 @@ TEST(HfConfig, ReadsEncoders) {
   EXPECT_EQ(read(classifier).labels, (std::vector<std::string>{"LABEL_0", "LABEL_1"}));
 }
 
+TEST(HfConfig, ReadsRobertaWhosePositionsBeginLater) {
+  const json config = with(kBert, R"({"model_type":"roberta","architectures":["RobertaForSequenceClassification"],
+    "type_vocab_size":1,"max_position_embeddings":514,"pad_token_id":1})");
+  const TransformerSpec spec = spec_of(config);
+  EXPECT_EQ(spec.position_offset, 2);
+  EXPECT_EQ(spec.max_positions, 512);
+  EXPECT_EQ(spec.token_types, 1);
+  EXPECT_EQ(spec.pooler, PoolerKind::tanh);
+  EXPECT_EQ(json::parse(write_model_config(read(config), DType::fp32))["max_position_embeddings"], 514);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "max_position_embeddings is 2",
+                      refusal(with(config, R"({"max_position_embeddings":2})").dump()));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "hidden_act", refusal(with(config, R"({"hidden_act":"gelu_new"})").dump()));
+  const json other = with(config, R"({"model_type":"xlm-roberta","architectures":["XLMRobertaForMaskedLM"]})");
+  HfConfig masked = read(other);
+  EXPECT_EQ(masked.spec.position_offset, 2);
+  set_head(masked, HeadKind::classifier, {"no", "yes"});
+  EXPECT_EQ(masked.architecture, "XLMRobertaForSequenceClassification");
+}
+
 TEST(HfConfig, RefusesWhatChangesTheMaths) {
   const auto expect = [](const json& base, const std::string& change, const std::string& key) {
     const std::string message = refusal(with(base, change).dump());
@@ -224,6 +264,26 @@ TEST(HfConfig, RefusesBrokenJsonAndSizesThatDoNotFit) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "not a JSON object", refusal("[]"));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "twice", refusal(R"({"model_type":"gpt2","model_type":"llama"})"));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "not a multiple", refusal(with(kGpt2, R"({"n_head":5})").dump()));
+}
+
+// A model that is trained from scratch has a config.json that means the same model.
+TEST(HfConfig, PresetsReadAsTheyAreWritten) {
+  for (const char* style : {"gpt2", "llama", "qwen2", "qwen3", "bert"}) {
+    const Family& family = family_named(style);
+    TransformerSpec spec = family.preset({.vocab = 50, .layers = 2, .heads = 4, .width = 32, .context = 64});
+    spec.tied = std::string(style) != "llama";
+    spec.complete();
+    HfConfig config = new_model_config(family, spec);
+    config.eos_tokens = {7};
+    const HfConfig same = read_model_config(write_model_config(config, DType::fp32), style);
+    EXPECT_EQ(same.spec, config.spec) << style;
+    EXPECT_EQ(same.architecture, config.architecture) << style;
+    EXPECT_EQ(same.eos_tokens, config.eos_tokens) << style;
+    set_head(config, HeadKind::classifier, {"no", "yes"});
+    const HfConfig classifier = read_model_config(write_model_config(config, DType::fp32), style);
+    EXPECT_EQ(classifier.spec, config.spec) << style;
+    EXPECT_EQ(classifier.labels, config.labels) << style;
+  }
 }
 
 TEST(HfConfig, OtherHeads) {

@@ -50,7 +50,7 @@ struct Loaded {
         model(config.spec),
         session(model, {{.context = 8}}),
         source(folder),
-        map(map_weights(source, config.family, model, new_head)) {
+        map(map_weights(source, *config.family, model, new_head)) {
     WeightsFiller filler(session.context(), session.weights(), 1);
     load_weights(source, map, model, filler);
   }

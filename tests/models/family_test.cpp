@@ -126,15 +126,9 @@ std::string test_name(const testing::TestParamInfo<FamilyTest::ParamType>& info)
   return name_of_device(std::get<Device>(info.param)) + "_" + std::get<std::string>(info.param);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, FamilyTest,
-    testing::Combine(testing::Values("llama_linear", "llama_dynamic", "llama_llama3", "llama_yarn", "llama_packed",
-                                     "llama_regression", "gpt2_classifier", "qwen2", "qwen3_window", "gemma3",
-                                     "gemma3_scaled", "gemma3_classifier", "bert_classifier", "bert_regression",
-                                     "bert_mlm", "deberta_classifier", "deberta_unshared", "deberta_c2p", "deberta_mlm",
-                                     "modernbert_classifier", "modernbert_mean", "modernbert_mlm"),
-                     testing::ValuesIn(devices_of_build())),
-    test_name);
+INSTANTIATE_TEST_SUITE_P(Models, FamilyTest,
+                         testing::Combine(testing::ValuesIn(family_goldens()), testing::ValuesIn(devices_of_build())),
+                         test_name);
 
 }  // namespace
 }  // namespace gradmill::test

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specifications that are refused, and the names that each family uses for a specification's tensors.
+// Specifications that are refused.
 #include <gtest/gtest.h>
 
 #include <functional>
 
 #include "core/error.h"
-#include "models/hf_names.h"
+#include "models/transformer_spec.h"
 
 namespace gradmill::test {
 namespace {
@@ -35,6 +35,8 @@ TEST(Spec, RefusesWhatCannotWork) {
       {"labels", [](TransformerSpec& s) { s.head = HeadKind::classifier; }},
       {"cap of logits", [](TransformerSpec& s) { s.logit_softcap = -1; }},
       {"token types", [](TransformerSpec& s) { s.token_types = -1; }},
+      {"first position", [](TransformerSpec& s) { s.position_offset = 2; }},
+      {"all heads", [](TransformerSpec& s) { s.qk_norm = false, s.qk_norm_all_heads = true; }},
   };
   TransformerSpec works = decoder();
   EXPECT_NO_THROW(works.complete());
@@ -48,31 +50,6 @@ TEST(Spec, RefusesWhatCannotWork) {
       EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
     }
   }
-}
-
-std::vector<std::string> names_of(HfFamily family, const Transformer& model) {
-  std::vector<std::string> names;
-  for (ParamId id = 0; id < model.params().size(); ++id) {
-    for (const HfTensor& tensor : hf_tensors(family, model, id)) names.push_back(tensor.name);
-  }
-  return names;
-}
-
-// A body alone is stored without the prefix that it has in a model with a head.
-TEST(HfNames, BodiesHaveNoPrefix) {
-  TransformerSpec spec = decoder();
-  const std::vector<std::string> with_head = names_of(HfFamily::qwen3, Transformer(spec));
-  EXPECT_EQ(with_head.front(), "model.embed_tokens.weight");
-  spec.head = HeadKind::none;
-  const std::vector<std::string> body = names_of(HfFamily::qwen3, Transformer(spec));
-  ASSERT_EQ(body.size(), with_head.size());  // the head is tied: it has no tensor
-  for (size_t i = 0; i < body.size(); ++i) EXPECT_EQ("model." + body[i], with_head[i]);
-}
-
-TEST(HfNames, RefusesParametersThatTheFamilyDoesNotHave) {
-  const Transformer model(decoder());
-  EXPECT_THROW(hf_tensors(HfFamily::gpt2, model, model.params().find("layers.0.attention.q_norm.weight")), Error);
-  EXPECT_THROW(hf_tensors(HfFamily::bert, model, model.params().find("norm.weight")), Error);
 }
 
 }  // namespace

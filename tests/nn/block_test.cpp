@@ -84,9 +84,18 @@ class BlockTest : public LayerTest {
 };
 
 TEST_P(BlockTest, EveryPlacementOfNorms) {
-  for (NormPlacement placement : {NormPlacement::before, NormPlacement::after, NormPlacement::around}) {
+  for (NormPlacement placement :
+       {NormPlacement::before, NormPlacement::after, NormPlacement::around, NormPlacement::output}) {
     for (float probability : {0.0f, 0.3f}) check(options(placement, probability), probability);
   }
+}
+
+TEST_P(BlockTest, NormsOverAllHeads) {
+  Block::Options all = options(NormPlacement::output, 0);
+  all.norm = {.kind = NormKind::rms};
+  all.attention.rope = all.attention.qk_norm = all.attention.qk_norm_all_heads = true;
+  make_rope_table(8);
+  check(all, 0);
 }
 
 TEST_P(BlockTest, WithoutTheFirstNorm) {

@@ -141,15 +141,21 @@ TEST_P(LayerTest, EmbeddingScaleIsRoundedToTheComputeDtype) {
 }
 
 TEST_P(LayerTest, EmbeddingWithPositions) {
-  const Embedding layer(params_, {.name = "embedding", .vocab = 7, .width = kWidth, .positions = 10, .scale = 1.5f});
-  build();
-  std::vector<int32_t> ids(kRows);
-  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * i % 7);
-  const TensorView tokens = upload(ids), y = tensor({kRows, kWidth}, DType::fp32), dy = matrix(2);
-  Pass p = pass();
-  EmbeddingSaved saved;
-  expect_all_gradients([&] { layer.forward(p, tokens, {}, saved, y); },
-                       [&] { layer.backward(p, tokens, {}, saved, dy, false); }, y, dy, {}, {});
+  for (int64_t offset : {0, 2}) {
+    params_ = {};
+    const Embedding layer(
+        params_,
+        {.name = "embedding", .vocab = 7, .width = kWidth, .positions = 10, .position_offset = offset, .scale = 1.5f});
+    EXPECT_EQ(params_.spec(params_.find("embedding.positions.weight")).rows, offset + 10);
+    build();
+    std::vector<int32_t> ids(kRows);
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * i % 7);
+    const TensorView tokens = upload(ids), y = tensor({kRows, kWidth}, DType::fp32), dy = matrix(2);
+    Pass p = pass();
+    EmbeddingSaved saved;
+    expect_all_gradients([&] { layer.forward(p, tokens, {}, saved, y); },
+                         [&] { layer.backward(p, tokens, {}, saved, dy, false); }, y, dy, {}, {});
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, LayerTest, testing::ValuesIn(fp32_cases()), case_name);

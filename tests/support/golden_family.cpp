@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "model_files/families/registry.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/transfer.h"
 #include "support/goldens.h"
@@ -76,6 +77,7 @@ const std::map<std::string, Setter>& setters() {
       {"positions",
        choice(&S::positions,
               {{"learned", PositionScheme::learned}, {"rope", PositionScheme::rope}, {"none", PositionScheme::none}})},
+      {"position_offset", field(&S::position_offset)},
       {"rope_theta", field(&S::rope_theta)},
       {"local_rope_theta", field(&S::local_rope_theta)},
       {"rope_scaling.kind", set_scaling_kind},
@@ -84,9 +86,10 @@ const std::map<std::string, Setter>& setters() {
       {"rope_scaling.beta_fast", field(&S::rope_scaling, &RopeScaling::beta_fast)},
       {"rope_scaling.beta_slow", field(&S::rope_scaling, &RopeScaling::beta_slow)},
       {"norm", choice(&S::norm, {{"rms", NormKind::rms}, {"layer", NormKind::layer}})},
-      {"norm_placement",
-       choice(&S::norm_placement,
-              {{"before", NormPlacement::before}, {"after", NormPlacement::after}, {"around", NormPlacement::around}})},
+      {"norm_placement", choice(&S::norm_placement, {{"before", NormPlacement::before},
+                                                     {"after", NormPlacement::after},
+                                                     {"around", NormPlacement::around},
+                                                     {"output", NormPlacement::output}})},
       {"norm_eps", field(&S::norm_eps)},
       {"norm_offset", field(&S::norm_offset)},
       {"norm_bias", field(&S::norm_bias)},
@@ -96,6 +99,7 @@ const std::map<std::string, Setter>& setters() {
       {"embedding_scale", field(&S::embedding_scale)},
       {"token_types", field(&S::token_types)},
       {"qk_norm", field(&S::qk_norm)},
+      {"qk_norm_all_heads", field(&S::qk_norm_all_heads)},
       {"activation", choice(&S::activation, {{"gelu_erf", Activation::gelu_erf},
                                              {"gelu_tanh", Activation::gelu_tanh},
                                              {"swiglu", Activation::swiglu},
@@ -133,6 +137,26 @@ const std::map<std::string, Setter>& setters() {
 
 }  // namespace
 
+std::vector<std::string> family_goldens() {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& family, std::initializer_list<const char*> models) {
+    for (const char* model : models) names.push_back(family + model);
+  };
+  add("llama", {"_linear", "_dynamic", "_llama3", "_yarn", "_packed", "_regression"});
+  add("gpt2", {"_classifier"});
+  add("mistral", {"", "_classifier"});
+  add("qwen2", {""});
+  add("qwen3", {"_window"});
+  add("gemma3", {"", "_scaled", "_classifier"});
+  add("olmo2", {"", "_classifier"});
+  add("bert", {"_classifier", "_regression", "_mlm"});
+  add("roberta", {"_classifier", "_mlm"});
+  add("xlm_roberta", {"_classifier"});
+  add("deberta", {"_classifier", "_unshared", "_c2p", "_mlm"});
+  add("modernbert", {"_classifier", "_mean", "_mlm"});
+  return names;
+}
+
 TransformerSpec family_spec(const SafeTensors& file) {
   TransformerSpec spec;
   constexpr std::string_view kPrefix = "spec.";
@@ -142,12 +166,10 @@ TransformerSpec family_spec(const SafeTensors& file) {
   return spec;
 }
 
-HfFamily family_of(const SafeTensors& file) {
-  const std::map<std::string, HfFamily> families = {{"gpt2", HfFamily::gpt2},     {"llama", HfFamily::llama},
-                                                    {"qwen2", HfFamily::qwen2},   {"qwen3", HfFamily::qwen3},
-                                                    {"bert", HfFamily::bert},     {"deberta_v2", HfFamily::deberta_v2},
-                                                    {"gemma3", HfFamily::gemma3}, {"modernbert", HfFamily::modernbert}};
-  return families.at(file.metadata().at("family"));
+const Family& family_of(const SafeTensors& file) {
+  std::string name = file.metadata().at("family");
+  std::replace(name.begin(), name.end(), '_', '-');
+  return family_named(name);
 }
 
 GoldenFamily::GoldenFamily(const std::string& name, Device device, float dropout)
@@ -203,7 +225,7 @@ void GoldenFamily::upload_batch() {
     return upload(values);
   };
   inputs_.tokens = padded("input_ids", capacity, 0);
-  if (model_->spec().token_types > 0) inputs_.token_types = padded("token_types", capacity, 0);
+  if (model_->spec().token_types > 1) inputs_.token_types = padded("token_types", capacity, 0);
   const bool classifier = model_->spec().head == HeadKind::classifier;
   const auto num_targets = classifier ? static_cast<size_t>(seq_.max_seqs) : capacity;
   const TensorView targets = file_.at("targets");

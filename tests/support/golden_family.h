@@ -9,14 +9,16 @@
 
 #include "checkpoint/safetensors.h"
 #include "cpu/thread_pool.h"
-#include "models/hf_names.h"
+#include "model_files/hf_names.h"
 #include "support/test_device.h"
 
 namespace gradmill::test {
 
+// Names of all golden files of families, without "family_".
+std::vector<std::string> family_goldens();
 // The fields in the file's metadata.
 TransformerSpec family_spec(const SafeTensors& file);
-HfFamily family_of(const SafeTensors& file);
+const Family& family_of(const SafeTensors& file);
 
 class GoldenFamily {
  public:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "model_files/families/registry.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "support/goldens.h"
 
@@ -30,7 +31,7 @@ TransformerSpec spec_of(const SafeTensors& file) {
 }  // namespace
 
 GoldenModel::GoldenModel(const std::string& name, const std::string& prefix, SessionOptions options)
-    : file_(golden_path(name)), family_(file_.metadata().at("family") == "gpt2" ? HfFamily::gpt2 : HfFamily::llama) {
+    : file_(golden_path(name)), family_(family_named(file_.metadata().at("family"))) {
   model_ = std::make_unique<Transformer>(spec_of(file_));
   session_ = std::make_unique<Session>(*model_, options);
   for (ParamId id = 0; id < model_->params().size(); ++id) {

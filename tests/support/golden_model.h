@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "checkpoint/safetensors.h"
-#include "models/hf_names.h"
+#include "model_files/hf_names.h"
 #include "session/session.h"
 
 namespace gradmill::test {
@@ -28,7 +28,7 @@ class GoldenModel {
   SafeTensors file_;
   std::unique_ptr<Transformer> model_;
   std::unique_ptr<Session> session_;
-  HfFamily family_;
+  const Family& family_;
 };
 
 // Makes a micro-batch with the session's capacity from sequences of equal length.

@@ -35,7 +35,8 @@ class Encoder {
     ctx_.kernels.tf32 = false;
     weights_.emplace(ctx_, model_.params(), DType::fp32);
     WeightsFiller filler(ctx_, *weights_, 0);
-    load_weights(*opened_.tensors, map_weights(*opened_.tensors, opened_.config.family, model_, false), model_, filler);
+    load_weights(*opened_.tensors, map_weights(*opened_.tensors, *opened_.config.family, model_, false), model_,
+                 filler);
     tables_ = model_.make_position_tables(ctx_, model_.spec().max_positions);
   }
 

@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "model_files/families/registry.h"
 #include "support/errors.h"
 #include "run/evaluation.h"
 #include "run/model_folder.h"
@@ -109,7 +110,7 @@ TEST_F(TrainerTest, ModelsWithoutBiasesAreFilesWithZeros) {
   const auto loss_of = [&](const RunConfig& config) {
     const Transformer model(model_spec(config, data->tokenizer().tokenizer->vocab_size()));
     Session session(model, session_options(config));
-    load_model_tensors(file, model, HfFamily::gpt2, session.weights().flat_master());
+    load_model_tensors(file, model, family_named("gpt2"), session.weights().flat_master());
     return evaluate(session, *data, 0).loss();
   };
   EXPECT_EQ(loss_of(with_biases), loss_of(config_));

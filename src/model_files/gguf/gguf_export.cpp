@@ -7,8 +7,9 @@
 #include "files/fresh_target.h"
 #include "files/output_file.h"
 #include "model_files/float_rows.h"
-#include "model_files/gguf/gguf_metadata.h"
+#include "model_files/gguf/gguf_config.h"
 #include "model_files/gguf/gguf_names.h"
+#include "model_files/gguf/gguf_vocabulary.h"
 
 namespace gradmill {
 namespace {
@@ -46,21 +47,20 @@ GgmlType type_of(const Entry& entry, GgmlType wanted) {
 }
 
 Entry make_entry(const ExportTensor& tensor, const HfConfig& config, GgmlType wanted) {
-  const std::optional<std::string> name = gguf_name_of_hf(config.family, tensor.name);
+  const std::optional<std::string> name = gguf_name_of_hf(*config.family, tensor.name);
   if (!name) {
     throw usage_error(fmt::format("GGUF cannot hold the tensor {}", tensor.name), "export as hf instead");
   }
   Entry entry{.name = *name, .tensor = &tensor};
   const std::vector<int64_t> dims = tensor.dims();
   // The file stores every matrix as (out, in).
-  const bool transposed = config.family == HfFamily::gpt2 && entry.name.starts_with("blk.") && dims.size() == 2;
+  const bool transposed = config.family->params.layers_transposed && entry.name.starts_with("blk.") && dims.size() == 2;
   entry.turned = tensor.turned != transposed;
   entry.dims = dims;
   if (transposed) std::swap(entry.dims[0], entry.dims[1]);
-  const bool rotated =
-      entry.name.find(".attn_q.") != std::string::npos || entry.name.find(".attn_k.") != std::string::npos;
-  if (config.family == HfFamily::llama && rotated) entry.head_rows = config.spec.head_dim;
-  entry.plus_one = config.family == HfFamily::gemma3 && entry.name.ends_with("norm.weight");
+  const GgufForm& form = config.family->gguf;
+  if (form.rotated_rows && is_gguf_query_or_key(entry.name)) entry.head_rows = config.spec.head_dim;
+  entry.plus_one = form.norms_hold_offset && entry.name.ends_with("norm.weight");
   entry.type = type_of(entry, wanted);
   return entry;
 }

@@ -98,7 +98,9 @@ class GgufFile::Cursor {
   }
   std::string_view text() {
     const std::span<const std::byte> bytes = take(number<uint64_t>());
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    file.check();
+    return text;
   }
 
  private:

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "model_files/export.h"
 #include "model_files/gguf/gguf_types.h"
 
 namespace gradmill {
@@ -38,10 +37,5 @@ class GgufMetadata {
   std::string bytes_;
   uint64_t count_ = 0;
 };
-
-// Adds the sizes and positions of a model under llama.cpp's keys. Throws a usage_error for what has no key.
-void add_model_metadata(GgufMetadata& metadata, const HfConfig& config);
-// Adds the tokenizer from a model's files.
-void add_tokenizer_metadata(GgufMetadata& metadata, const HfConfig& config, const std::vector<ExportFile>& files);
 
 }  // namespace gradmill

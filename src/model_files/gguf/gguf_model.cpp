@@ -5,7 +5,10 @@
 #include <numeric>
 
 #include "files/strict_json.h"
+#include "model_files/gguf/gguf_config.h"
 #include "model_files/gguf/gguf_names.h"
+#include "model_files/gguf/gguf_types.h"
+#include "model_files/model_config.h"
 
 namespace gradmill {
 namespace {
@@ -44,7 +47,7 @@ void GgufModel::add_tensors() {
   for (size_t index = 0; index < file_.tensors().size(); ++index) {
     const std::string_view name = file_.tensors()[index].name;
     if (name == "rope_freqs.weight") continue;  // it is part of the config
-    names.emplace_back(hf_name_of_gguf(config_.family, name).value_or(std::string(name)), index);
+    names.emplace_back(hf_name_of_gguf(*config_.family, name).value_or(std::string(name)), index);
   }
   std::sort(names.begin(), names.end());
   for (const auto& [name, index] : names) {
@@ -53,9 +56,10 @@ void GgufModel::add_tensors() {
     }
     const GgufTensor& stored = file_.tensors()[index];
     const GgmlBlock* block = find_ggml_block(stored.type);
-    const Place place = place_of(index, name);
-    const bool swapped =
-        config_.family == HfFamily::gpt2 && name.starts_with("transformer.h.") && stored.dims.size() == 2;
+    const Place place = place_of(index);
+    const ParamNames& params = config_.family->params;
+    const bool in_layer = name.starts_with(fmt::format("{}{}", params.prefix, params.layer));
+    const bool swapped = params.layers_transposed && in_layer && stored.dims.size() == 2;
     tensors_.push_back({.name = name,
                         .dims = stored.dims,
                         .type = block != nullptr ? std::string(block->name) : fmt::format("type {}", stored.type),
@@ -67,15 +71,14 @@ void GgufModel::add_tensors() {
   }
 }
 
-GgufModel::Place GgufModel::place_of(size_t tensor, const std::string& hf_name) const {
+GgufModel::Place GgufModel::place_of(size_t tensor) const {
   Place place{.tensor = tensor};
-  const TransformerSpec& spec = config_.spec;
-  place.minus_one = config_.family == HfFamily::gemma3 && hf_name.ends_with("norm.weight");
-  const bool rotated = hf_name.find(".self_attn.q_proj.") != std::string::npos ||
-                       hf_name.find(".self_attn.k_proj.") != std::string::npos;
-  if (config_.family == HfFamily::llama && rotated) {
-    const std::vector<int64_t>& dims = file_.tensors()[tensor].dims;
-    if (!dims.empty() && dims[0] % spec.head_dim == 0) place.head_rows = spec.head_dim;
+  const GgufForm& form = config_.family->gguf;
+  const GgufTensor& stored = file_.tensors()[tensor];
+  place.minus_one = form.norms_hold_offset && stored.name.ends_with("norm.weight");
+  if (form.rotated_rows && is_gguf_query_or_key(stored.name)) {
+    const int64_t head_dim = config_.spec.head_dim;
+    if (!stored.dims.empty() && stored.dims[0] % head_dim == 0) place.head_rows = head_dim;
   }
   return place;
 }

@@ -9,7 +9,7 @@
 
 #include "files/mapped_file.h"
 #include "model_files/gguf/gguf_file.h"
-#include "model_files/model_config.h"
+#include "model_files/hf_config.h"
 #include "model_files/tensor_source.h"
 
 namespace gradmill {
@@ -38,7 +38,7 @@ class GgufModel final : public TensorSource {
     bool minus_one = false;
   };
   void add_tensors();
-  Place place_of(size_t tensor, const std::string& hf_name) const;
+  Place place_of(size_t tensor) const;
   // Rows as stored.
   void read_stored(size_t tensor, int64_t begin, int64_t end, float* out) const;
 
@@ -48,9 +48,6 @@ class GgufModel final : public TensorSource {
   std::vector<SourceTensor> tensors_;  // sorted by name
   std::vector<Place> places_;
 };
-
-// A config.json for the model in a file.
-std::string gguf_config_json(const GgufFile& file);
 
 // A tokenizer.json and tokenizer_config.json made from a file; empty if it has no tokenizer. Throws a data_error for an
 // unknown kind of tokenizer.

@@ -2,58 +2,48 @@
 #include "model_files/gguf/gguf_names.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <utility>
 
 namespace gradmill {
 namespace {
 
-using NamePair = std::pair<std::string_view, std::string_view>;  // GGUF's, Hugging Face's
+// Our names and GGUF's. Where several parameters of ours have one name there, a model has only one of them.
+constexpr NamePair kOuter[] = {{"embedding.tokens", "token_embd"},
+                               {"embedding.positions", "position_embd"},
+                               {"norm", "output_norm"},
+                               {"head", "output"}};
+constexpr NamePair kInner[] = {{"norm1", "attn_norm"},
+                               {"attention.qkv", "attn_qkv"},
+                               {"attention.qkv/q", "attn_q"},
+                               {"attention.qkv/k", "attn_k"},
+                               {"attention.qkv/v", "attn_v"},
+                               {"attention.q_norm", "attn_q_norm"},
+                               {"attention.k_norm", "attn_k_norm"},
+                               {"attention.out", "attn_output"},
+                               {"norm1_out", "post_attention_norm"},
+                               {"norm2", "ffn_norm"},
+                               {"mlp.up", "ffn_up"},
+                               {"mlp.up/up", "ffn_up"},
+                               {"mlp.up/gate", "ffn_gate"},
+                               {"mlp.down", "ffn_down"},
+                               {"norm2_out", "post_ffw_norm"}};
 
-constexpr NamePair kLlamaOuter[] = {
-    {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}};
-constexpr NamePair kLlamaInner[] = {{"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
-                                    {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
-                                    {"attn_output", "self_attn.o_proj"}, {"attn_q_norm", "self_attn.q_norm"},
-                                    {"attn_k_norm", "self_attn.k_norm"}, {"ffn_norm", "post_attention_layernorm"},
-                                    {"ffn_gate", "mlp.gate_proj"},       {"ffn_up", "mlp.up_proj"},
-                                    {"ffn_down", "mlp.down_proj"}};
-constexpr NamePair kGemmaInner[] = {{"attn_norm", "input_layernorm"},
-                                    {"attn_q", "self_attn.q_proj"},
-                                    {"attn_k", "self_attn.k_proj"},
-                                    {"attn_v", "self_attn.v_proj"},
-                                    {"attn_output", "self_attn.o_proj"},
-                                    {"attn_q_norm", "self_attn.q_norm"},
-                                    {"attn_k_norm", "self_attn.k_norm"},
-                                    {"post_attention_norm", "post_attention_layernorm"},
-                                    {"ffn_norm", "pre_feedforward_layernorm"},
-                                    {"post_ffw_norm", "post_feedforward_layernorm"},
-                                    {"ffn_gate", "mlp.gate_proj"},
-                                    {"ffn_up", "mlp.up_proj"},
-                                    {"ffn_down", "mlp.down_proj"}};
-constexpr NamePair kGpt2Outer[] = {{"token_embd", "transformer.wte"},
-                                   {"position_embd", "transformer.wpe"},
-                                   {"output_norm", "transformer.ln_f"},
-                                   {"output", "lm_head"}};
-constexpr NamePair kGpt2Inner[] = {{"attn_norm", "ln_1"}, {"attn_qkv", "attn.c_attn"}, {"attn_output", "attn.c_proj"},
-                                   {"ffn_norm", "ln_2"},  {"ffn_up", "mlp.c_fc"},      {"ffn_down", "mlp.c_proj"}};
-
-constexpr std::pair<std::string_view, HfFamily> kArchitectures[] = {{"llama", HfFamily::llama},
-                                                                    {"qwen2", HfFamily::qwen2},
-                                                                    {"qwen3", HfFamily::qwen3},
-                                                                    {"gemma3", HfFamily::gemma3},
-                                                                    {"gpt2", HfFamily::gpt2}};
-
-std::span<const NamePair> outer_names(HfFamily kind) {
-  return kind == HfFamily::gpt2 ? std::span<const NamePair>(kGpt2Outer) : kLlamaOuter;
+std::string_view find_theirs(std::span<const NamePair> names, std::string_view ours) {
+  for (const NamePair& pair : names) {
+    if (pair.first == ours) return pair.second;
+  }
+  return {};
 }
-std::span<const NamePair> inner_names(HfFamily kind) {
-  if (kind == HfFamily::gpt2) return kGpt2Inner;
-  return kind == HfFamily::gemma3 ? std::span<const NamePair>(kGemmaInner) : kLlamaInner;
+
+// A module's name in `to`, by its name in `from`; empty: one of them does not have it.
+std::string_view translate(std::span<const NamePair> from, std::span<const NamePair> to, std::string_view module) {
+  for (const NamePair& pair : from) {
+    if (pair.second != module) continue;
+    if (const std::string_view found = find_theirs(to, pair.first); !found.empty()) return found;
+  }
+  return {};
 }
-std::string_view layer_prefix(HfFamily kind) { return kind == HfFamily::gpt2 ? "transformer.h." : "model.layers."; }
 
 // "MODULE.weight" or "PREFIX7.MODULE.weight".
 struct Parsed {
@@ -104,40 +94,41 @@ nlohmann::json essence(const nlohmann::json& part) {
 
 }  // namespace
 
-std::optional<std::string> hf_name_of_gguf(HfFamily kind, std::string_view name) {
+std::optional<std::string> hf_name_of_gguf(const Family& family, std::string_view name) {
+  const ParamNames& names = family.params;
   const std::optional<Parsed> parsed = parse(name, "blk.");
   if (!parsed) return std::nullopt;
-  for (const NamePair& pair : parsed->layer.empty() ? outer_names(kind) : inner_names(kind)) {
-    if (pair.first != parsed->module) continue;
-    if (parsed->layer.empty()) return fmt::format("{}.{}", pair.second, parsed->leaf);
-    return fmt::format("{}{}.{}.{}", layer_prefix(kind), parsed->layer, pair.second, parsed->leaf);
+  if (!parsed->layer.empty()) {
+    const std::string_view module = translate(kInner, names.inner, parsed->module);
+    if (module.empty()) return std::nullopt;
+    return fmt::format("{}{}{}.{}.{}", names.prefix, names.layer, parsed->layer, module, parsed->leaf);
   }
-  return std::nullopt;
+  if (const std::string_view module = translate(kOuter, names.body, parsed->module); !module.empty()) {
+    return fmt::format("{}{}.{}", names.prefix, module, parsed->leaf);
+  }
+  const std::string_view module = translate(kOuter, names.heads, parsed->module);
+  if (module.empty()) return std::nullopt;
+  return fmt::format("{}.{}", module, parsed->leaf);
 }
 
-std::optional<std::string> gguf_name_of_hf(HfFamily kind, std::string_view name) {
-  const std::optional<Parsed> parsed = parse(name, layer_prefix(kind));
+std::optional<std::string> gguf_name_of_hf(const Family& family, std::string_view name) {
+  const ParamNames& names = family.params;
+  const std::optional<Parsed> parsed = parse(name, fmt::format("{}{}", names.prefix, names.layer));
   if (!parsed) return std::nullopt;
-  for (const NamePair& pair : parsed->layer.empty() ? outer_names(kind) : inner_names(kind)) {
-    if (pair.second != parsed->module) continue;
-    if (parsed->layer.empty()) return fmt::format("{}.{}", pair.first, parsed->leaf);
-    return fmt::format("blk.{}.{}.{}", parsed->layer, pair.first, parsed->leaf);
+  if (!parsed->layer.empty()) {
+    const std::string_view module = translate(names.inner, kInner, parsed->module);
+    if (module.empty()) return std::nullopt;
+    return fmt::format("blk.{}.{}.{}", parsed->layer, module, parsed->leaf);
   }
-  return std::nullopt;
+  const bool body = parsed->module.starts_with(names.prefix);
+  const std::string_view module = body ? translate(names.body, kOuter, parsed->module.substr(names.prefix.size()))
+                                       : translate(names.heads, kOuter, parsed->module);
+  if (module.empty()) return std::nullopt;
+  return fmt::format("{}.{}", module, parsed->leaf);
 }
 
-std::optional<HfFamily> kind_of_architecture(std::string_view name) {
-  for (const auto& [architecture, kind] : kArchitectures) {
-    if (architecture == name) return kind;
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string_view> architecture_of_kind(HfFamily kind) {
-  for (const auto& [architecture, known] : kArchitectures) {
-    if (known == kind) return architecture;
-  }
-  return std::nullopt;
+bool is_gguf_query_or_key(std::string_view name) {
+  return name.find(".attn_q.") != std::string_view::npos || name.find(".attn_k.") != std::string_view::npos;
 }
 
 const GgufPreTokenizer* find_pre_tokenizer(std::string_view name) {

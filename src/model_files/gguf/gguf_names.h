@@ -6,17 +6,16 @@
 #include <string>
 #include <string_view>
 
-#include "model_files/model_config.h"
+#include "model_files/families/family.h"
 
 namespace gradmill {
 
 // "blk.3.attn_q.weight" <-> "model.layers.3.self_attn.q_proj.weight"; nothing if the other side has no such tensor.
-std::optional<std::string> hf_name_of_gguf(HfFamily kind, std::string_view name);
-std::optional<std::string> gguf_name_of_hf(HfFamily kind, std::string_view name);
+std::optional<std::string> hf_name_of_gguf(const Family& family, std::string_view name);
+std::optional<std::string> gguf_name_of_hf(const Family& family, std::string_view name);
 
-// general.architecture. Nothing for models that GGUF stores in another form.
-std::optional<HfFamily> kind_of_architecture(std::string_view name);
-std::optional<std::string_view> architecture_of_kind(HfFamily kind);
+// Whether a GGUF tensor holds a layer's queries or keys (weight or bias).
+bool is_gguf_query_or_key(std::string_view name);
 
 // Pre-tokenizers of byte-level vocabularies, as the JSON text in tokenizer.json.
 struct GgufPreTokenizer {

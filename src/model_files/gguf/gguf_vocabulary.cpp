@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns tokenizer.json into llama.cpp's keys: byte-level BPE with its merges, and SentencePiece's BPE with scores that
 // order tokens as its merges do.
+#include "model_files/gguf/gguf_vocabulary.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "core/error.h"
-#include "model_files/gguf/gguf_metadata.h"
 #include "model_files/gguf/gguf_names.h"
 #include "tokenizer/json_text.h"
 

@@ -16,14 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kByteTokenizer = R"({"version":"1.0","added_tokens":[
-  {"id":0,"content":"<|end|>","special":true,"single_word":false,"lstrip":false,"rstrip":false,"normalized":false}],
-  "normalizer":null,"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},
-  {"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true}]},"post_processor":null,
-  "decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true},
-  "model":{"type":"BPE","vocab":{"<|end|>":0,"a":1,"b":2,"c":3,"ab":4,"abc":5,"1":6,"\u0120":7,"\u0120a":8},
-  "merges":["a b","ab c","\u0120 a"]}})";
-
 struct Exported : TempFolder {
   Exported(const char* config_text, const std::vector<FileTensor>& tensors, GgmlType type) {
     write("config.json", config_text);
@@ -102,6 +94,23 @@ TEST(Gguf, WritesWhatItReads) {
     export_model(parent.path() / "again", model, model.config(), {}, nullptr);
     expect_same(FolderTensors(exported.path()), FolderTensors(parent.path() / "again"));
   }
+}
+
+// llama.cpp's Llama has no window; without one Mistral is a Llama.
+TEST(Gguf, MistralIsALlama) {
+  const auto config = [](const char* window) {
+    auto json = nlohmann::json::parse(kTinyLlama);
+    json["model_type"] = "mistral";
+    json["architectures"] = {"MistralForCausalLM"};
+    json["sliding_window"] = nlohmann::json::parse(window);
+    return json.dump();
+  };
+  const Exported exported(config("null").c_str(), tiny_llama("F32"), GgmlType::f32);
+  const GgufModel model(exported.file());
+  EXPECT_EQ(model.config().architecture, "LlamaForCausalLM");
+  expect_same(FolderTensors(exported.path()), model);
+  const std::string message = message_of([&] { Exported(config("8").c_str(), tiny_llama("F32"), GgmlType::f32); });
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "sliding window", message);
 }
 
 TEST(Gguf, NarrowTypesAndLlama3Scaling) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the rotary positions of a config.json.
+#include "model_files/families/rope_config.h"
+
 #include "files/strict_json.h"
-#include "model_files/family_configs.h"
 
 namespace gradmill {
 namespace {
