@@ -22,6 +22,7 @@ ALLOWED = {
     "fresh_names": "unused: to go with the next change of the model families",
     "extra_names": "the same",
     "hf_prefix": "the same",
+    "eval_sequences": "the loss of each sequence, which preference losses need",
     "end_step": "submit_step and wait in one, for callers that have nothing to do in between",
 }
 

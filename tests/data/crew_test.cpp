@@ -88,7 +88,9 @@ TEST(Crew, AFailedWorkerIsReplacedThenTheCrewShrinksThenNextWorksItself) {
   const std::vector<std::string> lines = notes.lines();
   ASSERT_EQ(lines.size(), 5u);  // two replaced, three lost
   EXPECT_EQ(std::ranges::count_if(lines, [](const auto& line) { return line.find("replaced") != line.npos; }), 2);
-  EXPECT_EQ(std::ranges::count_if(lines, [](const auto& line) { return line.find("without loader threads") != line.npos; }), 1);
+  EXPECT_EQ(
+      std::ranges::count_if(lines, [](const auto& line) { return line.find("without loader threads") != line.npos; }),
+      1);
   for (const std::string& line : lines) EXPECT_NE(line.find("bad_alloc"), std::string::npos) << line;
 }
 

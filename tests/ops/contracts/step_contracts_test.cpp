@@ -9,6 +9,7 @@
 #include "ops/ema.h"
 #include "ops/init.h"
 #include "ops/label_loss.h"
+#include "ops/sequence_sums.h"
 #include "ops/transfer.h"
 
 namespace gradmill::test {
@@ -43,11 +44,18 @@ TEST_F(OpContracts, PrepareUpdate) {
 TEST_F(OpContracts, CrossEntropy) {
   expect_refused(cross_entropy, CrossEntropyArgs{.logits = bf16({4, 9}), .targets = int32({4}), .losses = fp32({4})},
                  {{[](auto& args) { args.targets = int32({9}); }, "args.targets.numel() == args.logits.rows()"},
-                  {[](auto& args) { args.losses = bf16({4}); }, "args.losses.dtype == DType::fp32"}});
+                  {[](auto& args) { args.losses = bf16({4}); }, "args.losses.dtype == DType::fp32"},
+                  {[](auto& args) { args.weights = fp32({9}); }, "args.weights.numel() == args.logits.rows()"}});
 }
 
 TEST_F(OpContracts, AddLossSum) {
   expect_refused(add_loss_sum, fp32({4}), {{[](auto& losses) { losses = strided({2, 2}); }, "losses.contiguous()"}});
+}
+
+TEST_F(OpContracts, SequenceSums) {
+  expect_refused(sequence_sums, SequenceSumsArgs{.values = fp32({9}), .cu = int32({4}), .sums = fp32({3})},
+                 {{[](auto& args) { args.cu = int32({3}); }, "args.cu.numel() == args.sums.numel() + 1"},
+                  {[](auto& args) { args.sums = bf16({3}); }, "args.sums.dtype == DType::fp32"}});
 }
 
 TEST_F(OpContracts, LabelLoss) {
