@@ -21,9 +21,9 @@ constexpr size_t kMaxNames = 10000;
 constexpr std::string_view kIgnored[] = {"auto_mapping", "base_model_name_or_path", "inference_mode", "megatron_core",
                                          "peft_version", "qalora_group_size",       "revision",       "runtime_config"};
 
-class ConfigReader {
+class AdapterFileReader {
  public:
-  ConfigReader(const json& root, std::string_view where) : root_(root), where_(where) {}
+  AdapterFileReader(const json& root, std::string_view where) : root_(root), where_(where) {}
 
   AdapterConfig read();
 
@@ -59,38 +59,38 @@ class ConfigReader {
   std::vector<std::string> known_;
 };
 
-bool ConfigReader::flag(const char* key) {
+bool AdapterFileReader::flag(const char* key) {
   const json& value = member(key);
   if (value.is_null()) return false;
   if (!value.is_boolean()) throw bad(key, "is neither true nor false");
   return value.get<bool>();
 }
 
-double ConfigReader::checked(const char* key, const json& value, double least, double most) const {
+double AdapterFileReader::checked(const char* key, const json& value, double least, double most) const {
   if (!value.is_number()) throw bad(key, "is not a number");
   const double result = value.get<double>();
   if (!(result >= least && result <= most)) throw bad(key, fmt::format("is not between {} and {}", least, most));
   return result;
 }
 
-double ConfigReader::number(const char* key, double fallback, double least, double most) {
+double AdapterFileReader::number(const char* key, double fallback, double least, double most) {
   const json& value = member(key);
   return value.is_null() ? fallback : checked(key, value, least, most);
 }
 
-int64_t ConfigReader::integer(const char* key, const json& value, int64_t least, int64_t most) const {
+int64_t AdapterFileReader::integer(const char* key, const json& value, int64_t least, int64_t most) const {
   if (!value.is_number_integer()) throw bad(key, "is not a whole number");
   return static_cast<int64_t>(checked(key, value, static_cast<double>(least), static_cast<double>(most)));
 }
 
-std::string ConfigReader::text(const char* key) {
+std::string AdapterFileReader::text(const char* key) {
   const json& value = member(key);
   if (value.is_null()) return {};
   if (!value.is_string()) throw bad(key, "is not a string");
   return value.get<std::string>();
 }
 
-std::vector<std::string> ConfigReader::names(const char* key, const json& value) const {
+std::vector<std::string> AdapterFileReader::names(const char* key, const json& value) const {
   if (value.is_null()) return {};
   if (!value.is_array() || value.size() > kMaxNames) throw bad(key, "is not a list of names");
   std::vector<std::string> result;
@@ -101,7 +101,7 @@ std::vector<std::string> ConfigReader::names(const char* key, const json& value)
   return result;
 }
 
-ModuleSelection ConfigReader::selection(const char* key) {
+ModuleSelection AdapterFileReader::selection(const char* key) {
   const json& value = member(key);
   ModuleSelection selection;
   if (!value.is_string()) {
@@ -118,7 +118,7 @@ ModuleSelection ConfigReader::selection(const char* key) {
   return selection;
 }
 
-void ConfigReader::read_layers(AdapterConfig& config) {
+void AdapterFileReader::read_layers(AdapterConfig& config) {
   const json& layers = member("layers_to_transform");
   if (layers.is_array()) {
     config.layers.emplace();
@@ -140,7 +140,7 @@ void ConfigReader::read_layers(AdapterConfig& config) {
   }
 }
 
-void ConfigReader::read_patterns(AdapterConfig& config) {
+void AdapterFileReader::read_patterns(AdapterConfig& config) {
   const auto each = [&](const char* key, const auto& visit) {
     const json& patterns = member(key);
     if (patterns.is_null()) return;
@@ -159,7 +159,7 @@ void ConfigReader::read_patterns(AdapterConfig& config) {
 }
 
 // Unknown keys of later versions may change the maths, unless their value is empty.
-void ConfigReader::refuse_the_rest() {
+void AdapterFileReader::refuse_the_rest() {
   for (const auto& [key, value] : root_.items()) {
     const bool known = std::find(known_.begin(), known_.end(), key) != known_.end() ||
                        std::find(std::begin(kIgnored), std::end(kIgnored), key) != std::end(kIgnored);
@@ -168,7 +168,7 @@ void ConfigReader::refuse_the_rest() {
   }
 }
 
-AdapterConfig ConfigReader::read() {
+AdapterConfig AdapterFileReader::read() {
   if (!root_.is_object())
     throw data_error(fmt::format("{}: not a JSON object", where_),
                      "the file is damaged: fetch it again, or write it with PEFT again");
@@ -214,7 +214,7 @@ json selection_json(const ModuleSelection& selection) {
 }  // namespace
 
 AdapterConfig parse_adapter_config(std::string_view text, std::string_view where) {
-  return ConfigReader(parse_strict_json(text, where, {.max_values = 100'000}), where).read();
+  return AdapterFileReader(parse_strict_json(text, where, {.max_values = 100'000}), where).read();
 }
 
 std::string adapter_config_json(const AdapterConfig& config, bool conv1d) {

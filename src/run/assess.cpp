@@ -19,7 +19,7 @@ Assessment assess(Session& session, const Task& task, const RunData& data, const
   if (task.predicts_tokens()) return assess_tokens(session, data, options);
   const auto batches = [&](const RunData::UseBatch& use) { data.visit_validation(0, use); };
   const TaskAnswers answers = answer(session, task, batches, options.stop_requested);
-  if (answers.stopped) return {.stopped = true};
+  if (session.options().communicator->any(answers.stopped)) return {.stopped = true};
   TaskScores scores = score(answers, task, session.options().class_weights);
   Assessment result{.loss = scores.loss, .metric = scores.value(options.metric), .values = std::move(scores.values)};
   if (options.threshold != "none") result.threshold = tune_threshold(answers, threshold_goal(options.threshold));

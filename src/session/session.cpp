@@ -328,6 +328,10 @@ void Session::train_micro(const MicroBatch& batch) {
 
 Runtime::Read Session::submit_step() {
   enter(Phase::train);
+  // Beside the captured sequences, so that graphs hold no collectives.
+  Communicator& ranks = *options_.communicator;
+  ranks.all_reduce(ctx_, grads_->flat());
+  ranks.all_reduce(ctx_, &ctx_.scalars->loss_sum);
   run(Sequence::update, kQuarters, false, [this] { update_ops(); });
   return runtime_->read_later(ctx_.scalars, sizeof(StepScalars));
 }

@@ -104,7 +104,7 @@ void Trainer::open_loader() {
 void Trainer::begin_step_anew() { last_step_end_ = Clock::now(); }
 
 void Trainer::poll_stop() const {
-  if (services_.stop_requested()) throw Interrupted{};
+  if (ranks().any(services_.stop_requested())) throw Interrupted{};
 }
 
 void Trainer::submit_step() {
@@ -221,7 +221,7 @@ TrainOutcome Trainer::pruned(const Assessment& result) {
 }
 
 std::string Trainer::sample(int64_t tokens) {
-  if (tokens == 0 || model_.spec().head != HeadKind::causal_lm) return {};
+  if (tokens == 0 || model_.spec().head != HeadKind::causal_lm || !ranks().is_first()) return {};
   const RunTokenizer& tokenizer = data_->tokenizer();
   const std::vector<TokenId> prompt = data_->prompt();
   const GenerateOptions options{.max_tokens = tokens,

@@ -109,6 +109,7 @@ class Trainer {
   void check_same_tokenizer(const TrainState& saved) const;
   void open_loader();
   void poll_stop() const;
+  Communicator& ranks() const { return *session_.options().communicator; }
   // Evaluations and checkpoints must not count into the time of the step after them.
   void begin_step_anew();
   RunSummary summary(RunStatus status) const;

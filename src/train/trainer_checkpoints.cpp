@@ -33,17 +33,29 @@ void Trainer::save_state(const TrainState& state) {
   change_store([&] { services_.store->replace_state(state.step, to_json(state)); });
 }
 
+// The first rank writes, and all ranks learn how it went.
 bool Trainer::change_store(const std::function<void()>& change) {
-  try {
-    change();
-    services_.store->prune(config_.checkpoint.keep_last,
-                           config_.checkpoint.keep_best ? std::optional(state_.best_step) : std::nullopt);
-    return true;
-  } catch (const Error& error) {
-    if (config_.checkpoint.on_error == "stop") throw;
-    services_.note(fmt::format("warning: {}; training continues", error.what()));
-    return false;
+  enum Outcome : int64_t { done, failed, must_stop };
+  int64_t outcome = done;
+  std::exception_ptr reason;
+  if (ranks().is_first()) {
+    try {
+      change();
+      services_.store->prune(config_.checkpoint.keep_last,
+                             config_.checkpoint.keep_best ? std::optional(state_.best_step) : std::nullopt);
+    } catch (const Error& error) {
+      outcome = config_.checkpoint.on_error == "stop" ? must_stop : failed;
+      reason = std::current_exception();
+      if (outcome == failed) services_.note(fmt::format("warning: {}; training continues", error.what()));
+    } catch (...) {
+      outcome = must_stop;
+      reason = std::current_exception();
+    }
   }
+  outcome = ranks().agree(outcome);
+  if (outcome != must_stop) return outcome == done;
+  if (reason) std::rethrow_exception(reason);
+  throw Error(ExitCode::failure, "the first rank could not save a checkpoint", "see its message");
 }
 
 void Trainer::check_disk() const {
@@ -121,7 +133,10 @@ void Trainer::restore_best() {
 }
 
 void Trainer::roll_back() {
-  const auto checkpoint = services_.store ? services_.store->newest() : std::nullopt;
+  auto checkpoint = services_.store ? services_.store->newest() : std::nullopt;
+  // All ranks go back to the checkpoint that the first one sees.
+  const int64_t step = ranks().agree(checkpoint ? checkpoint->step() : -1);
+  if (step >= 0 && (!checkpoint || checkpoint->step() != step)) checkpoint = services_.store->open(step);
   const std::string bad = fmt::format("{} bad steps in a row up to step {}", state_.bad_steps, state_.step);
   if (!checkpoint || state_.rollbacks >= config_.training.max_rollbacks) {
     throw Error(ExitCode::failure,

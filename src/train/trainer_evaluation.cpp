@@ -64,7 +64,7 @@ Assessment Trainer::evaluate_and_judge() {
   const Assessment result = evaluate(false);
   const bool best = take_if_best(result);
   state_.evals_since_best = best ? 0 : state_.evals_since_best + 1;
-  state_.pruned = services_.prune(report_eval(result, start, best));
+  state_.pruned = ranks().any(services_.prune(report_eval(result, start, best)));
   state_.stopped_early = config_.eval.patience > 0 && state_.evals_since_best >= config_.eval.patience;
   if (best && config_.checkpoint.keep_best) save();
   return result;
