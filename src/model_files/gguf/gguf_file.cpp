@@ -98,9 +98,7 @@ class GgufFile::Cursor {
   }
   std::string_view text() {
     const std::span<const std::byte> bytes = take(number<uint64_t>());
-    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    file.check();
-    return text;
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
  private:
