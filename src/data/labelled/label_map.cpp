@@ -2,7 +2,6 @@
 #include "data/labelled/label_map.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "data/records/bad_records.h"
@@ -24,18 +23,6 @@ LabelMap::LabelMap(std::vector<std::string> names) : names_(std::move(names)) {
 std::optional<int32_t> LabelMap::find(std::string_view name) const {
   const auto at = ids_.find(name);
   return at == ids_.end() ? std::nullopt : std::optional(at->second);
-}
-
-std::string LabelMap::id2label_json() const {
-  nlohmann::ordered_json object = nlohmann::ordered_json::object();
-  for (size_t id = 0; id < names_.size(); ++id) object[std::to_string(id)] = names_[id];
-  return object.dump();
-}
-
-std::string LabelMap::label2id_json() const {
-  nlohmann::ordered_json object = nlohmann::ordered_json::object();
-  for (size_t id = 0; id < names_.size(); ++id) object[names_[id]] = id;
-  return object.dump();
 }
 
 std::vector<float> balanced_weights(std::span<const int32_t> classes, int64_t num_classes) {

@@ -29,10 +29,6 @@ class LabelMap {
   std::span<const std::string> names() const { return names_; }
   std::optional<int32_t> find(std::string_view name) const;
 
-  // Formats for config.json: {"0": "no", "1": "yes"} and {"no": 0, "yes": 1}.
-  std::string id2label_json() const;
-  std::string label2id_json() const;
-
   bool operator==(const LabelMap&) const = default;
 
  private:

@@ -15,8 +15,6 @@ TEST(LabelMap, NamesAndIds) {
   EXPECT_EQ(map.size(), 2);
   EXPECT_EQ(map.find("no"), 0);
   EXPECT_EQ(map.find("maybe"), std::nullopt);
-  EXPECT_EQ(map.id2label_json(), R"({"0":"no","1":"yes \"x\"\n"})");
-  EXPECT_EQ(map.label2id_json(), R"({"no":0,"yes \"x\"\n":1})");
 }
 
 TEST(LabelMap, WrongOnesAreRefused) {

@@ -8,6 +8,7 @@
 #include "ops/dora_gain.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/matmul_activation.h"
+#include "ops/matmul/product.h"
 #include "ops/quantise.h"
 #include "ops/row_norms.h"
 #include "ops/scale_columns.h"
@@ -16,8 +17,7 @@ namespace gradmill::test {
 namespace {
 
 TEST_F(OpContracts, ActivationForward) {
-  const ActivationArgs right{
-      .kind = Activation::swiglu, .x = fp32({4, 6}), .y = decltype(ActivationArgs::y)(fp32({4, 3}))};
+  const ActivationArgs right{.kind = Activation::swiglu, .x = fp32({4, 6}), .y = Operand(fp32({4, 3}))};
   expect_refused(activation_forward, right,
                  {{[](auto& args) {
                      args.x = fp32({4, 3});
@@ -156,6 +156,13 @@ TEST_F(OpContracts, MatmulActivationBackward) {
                    },
                    "(is_gated(args.kind) ? 2 : 1) * args.product.b.plain.cols()"},
                   {[](auto& args) { args.product.transpose_b = true; }, "!args.product.transpose_b"}});
+}
+
+TEST_F(OpContracts, RunProduct) {
+  const Product right{.a = Operand(bf16({4, 6})), .b = Operand(bf16({6, 5})), .c = bf16({4, 5})};
+  expect_refused(run_product, right,
+                 {{[](auto& product) { product.transpose_b = true; }, "== args.c.cols()"},
+                  {[](auto& product) { product.bias = bf16({4}); }, "args.bias.numel() == args.c.cols()"}});
 }
 
 TEST_F(OpContracts, Quantise) {

@@ -99,7 +99,7 @@ NormArgs layer_norm() {
           .bias = bf16({6}),
           .mean = fp32({4}),
           .rstd = fp32({4}),
-          .y = decltype(NormArgs::y)(bf16({4, 6}))};
+          .y = Operand(bf16({4, 6}))};
 }
 
 TEST_F(OpContracts, NormForward) {
