@@ -135,8 +135,8 @@ void Trainer::restore_best() {
 void Trainer::roll_back() {
   auto checkpoint = services_.store ? services_.store->newest() : std::nullopt;
   // All ranks go back to the checkpoint that the first one sees.
-  const int64_t step = ranks().agree(checkpoint ? checkpoint->step() : -1);
-  if (step >= 0 && (!checkpoint || checkpoint->step() != step)) checkpoint = services_.store->open(step);
+  const int64_t newest = ranks().agree(checkpoint ? checkpoint->step() : -1);
+  if (newest >= 0 && (!checkpoint || checkpoint->step() != newest)) checkpoint = services_.store->open(newest);
   const std::string bad = fmt::format("{} bad steps in a row up to step {}", state_.bad_steps, state_.step);
   if (!checkpoint || state_.rollbacks >= config_.training.max_rollbacks) {
     throw Error(ExitCode::failure,

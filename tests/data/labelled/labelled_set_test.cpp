@@ -224,7 +224,7 @@ TEST(RteSet, LoadsAsPairsWithItsLabels) {
   EXPECT_EQ(train.size(), 2490);
   EXPECT_TRUE(train.pairs);
   EXPECT_EQ(train.columns, (Columns{"sentence1", "sentence2", "label", ""}));
-  EXPECT_EQ(train.labels.id2label_json(), R"({"0":"entailment","1":"not_entailment"})");
+  EXPECT_EQ(train.labels, LabelMap({"entailment", "not_entailment"}));
   EXPECT_EQ(train.examples[0].first, "No Weapons of Mass Destruction Found in Iraq Yet.");
   EXPECT_EQ(train.examples[0].second, "Weapons of Mass Destruction Found in Iraq.");
   EXPECT_EQ(train.examples[0].label, 1);
