@@ -21,11 +21,9 @@ ALLOWED = {
     "fetch_weights": "for exports of a model that is in memory, as tests make them",
     "fresh_names": "unused: to go with the next change of the model families",
     "extra_names": "the same",
-    "all_reduce": "the communicator's calls for several ranks, which have one implementation yet",
-    "reduce_scatter": "the same",
+    "reduce_scatter": "the communicator's calls for several ranks, which have one implementation yet",
     "all_gather": "the same",
     "broadcast": "the same",
-    "agree": "the same",
     "eval_sequences": "the loss of each sequence, which preference losses need",
     "end_step": "submit_step and wait in one, for callers that have nothing to do in between",
 }

@@ -11,7 +11,7 @@
 namespace gradmill {
 
 CharData::CharData(const RunConfig& config, const RunDataOptions& options)
-    : RunData({}, {}), loading_(loader_options(config)), eval_seqs_(batch_shape(config).eval_seqs) {
+    : RunData({}, {}), loading_(loader_options(config)), eval_seqs_(batch_shape(config, options.num_ranks).eval_seqs) {
   loading_.rank = options.rank;
   loading_.num_ranks = options.num_ranks;
   const Corpus corpus = load_corpus(corpus_options(config));

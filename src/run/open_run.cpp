@@ -48,7 +48,7 @@ RunParts open_run(const RunConfig& config, const RunDataOptions& asked, Communic
     parts.data = load_run_data(config, options);
     parts.model = open_run_model(config, parts.data->task(), parts.data->tokenizer().tokenizer->vocab_size());
   }
-  SessionOptions session = session_options(config, parts.data->shape(batch_shape(config)));
+  SessionOptions session = session_options(config, parts.data->shape(batch_shape(config, options.num_ranks)));
   session.communicator = &communicator;
   session.note = [notes = parts.notes](const std::string& line) { notes->add(line); };
   parts.session = std::make_unique<Session>(*parts.model.network, session);

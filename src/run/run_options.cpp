@@ -78,9 +78,10 @@ TransformerSpec model_spec(const RunConfig& config, int64_t vocab) {
   return spec;
 }
 
-BatchShape batch_shape(const RunConfig& config) {
+BatchShape batch_shape(const RunConfig& config, int64_t num_ranks) {
   BatchShape shape;
-  const int64_t batch = config.training.batch_size, micro = config.training.micro_batch_size;
+  const int64_t batch = (config.training.batch_size + num_ranks - 1) / num_ranks,
+                micro = config.training.micro_batch_size;
   shape.train_seqs = micro > 0 ? std::min(micro, batch) : batch;
   shape.eval_seqs = eval_batch_size(config, shape.train_seqs);
   shape.context = config.model.context;

@@ -18,7 +18,7 @@ TransformerSpec model_spec(const RunConfig& config, int64_t vocab);
 // eval.batch_size, or a default derived from the sequences of a training micro-batch.
 int64_t eval_batch_size(const RunConfig& config, int64_t train_seqs);
 // The batch sizes as far as the settings determine them; RunData::shape completes them.
-BatchShape batch_shape(const RunConfig& config);
+BatchShape batch_shape(const RunConfig& config, int64_t num_ranks = 1);
 SessionOptions session_options(const RunConfig& config);
 SessionOptions session_options(const RunConfig& config, const BatchShape& shape);
 CorpusOptions corpus_options(const RunConfig& config);

@@ -32,7 +32,7 @@ ShardData::ShardData(const RunConfig& config, const RunDataOptions& options)
   origin_ = std::move(training.origin);
   hash_ = std::move(training.hash);
   const PackOptions packing = pack_options(config);
-  const int64_t eval_rows = batch_shape(config).eval_seqs;
+  const int64_t eval_rows = batch_shape(config, options.num_ranks).eval_seqs;
   if (config.data.validation_path.empty()) {
     num_train_tokens_ = held_out_begin(*shards_, config.data.validation_fraction);
     validation_.emplace(shards_, TokenRange{num_train_tokens_, shards_->num_tokens()}, packing, eval_rows);

@@ -59,7 +59,7 @@ StreamData::StreamData(const RunConfig& config, const RunDataOptions& options)
   }
   hash_ = hash.hex();
   validation_.emplace(source.shards(config.data.validation_path, options).shards, streaming_.pack,
-                      batch_shape(config).eval_seqs);
+                      batch_shape(config, options.num_ranks).eval_seqs);
 }
 
 std::string StreamData::describe() const {

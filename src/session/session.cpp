@@ -260,10 +260,11 @@ int Session::upload(Inputs& inputs, const MicroBatch& batch) {
   append(batch.positions, rows);
   append(batch.targets, is_classifier() ? token_capacity(inputs.seq.max_seqs) : rows);
   if (inputs.weights.defined()) append(batch.weights, rows, batch.weights.empty() ? 1.0f : 0.0f);
-  append(batch.cu_seqlens, inputs.seq.max_seqs + 1);
+  // Sequences that the batch does not have are empty.
+  append(batch.cu_seqlens, inputs.seq.max_seqs + 1, batch.cu_seqlens.back());
   assert(inputs.block.numel() == std::ssize(staging_));
   runtime_->upload(inputs.block.data, std::as_bytes(std::span(staging_)));
-  inputs.seq.dense = inputs.may_be_dense;
+  inputs.seq.dense = inputs.may_be_dense && std::ssize(batch.cu_seqlens) == inputs.seq.max_seqs + 1;
   for (size_t i = 0; inputs.seq.dense && i < batch.cu_seqlens.size(); ++i) {
     inputs.seq.dense &= batch.cu_seqlens[i] == static_cast<int64_t>(i) * options_.context;
   }

@@ -95,7 +95,7 @@ TEST_F(ModelCliTest, PredictsIntoAFileOfTheCurrentFolder) {
 // Refused before the data is tokenised, with a single line of output.
 TEST_F(ModelCliTest, WhatCannotBeUsedIsRefusedAtOnce) {
   const fs::path folder = model_folder(kTinyLlama, tiny_llama("F32"));
-  expect_error(still_step("data.tokenizer=byte"), 4, "the model rows for 40");
+  expect_error(still_step("data.tokenizer=byte"), 4, "the model has rows for 40");
   const fs::path weights = folder / "model.safetensors";
   fs::resize_file(weights, fs::file_size(weights) - 1);
   expect_error(still_step(), 4, "download or export the file again");

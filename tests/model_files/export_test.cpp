@@ -48,7 +48,8 @@ TEST(Export, WeightsThatWereNotTrainedComeBackBitForBit) {
       const FolderTensors source(from.path());
       // Through the masters of a model with a narrower compute dtype.
       const Transformer model(config.spec);
-      SessionOptions options{{.context = 8}};
+      SessionOptions options;
+      options.context = 8;
       options.dtype = DType::bf16;
       Session session(model, options);
       WeightsFiller filler(session.context(), session.weights(), 1);

@@ -44,11 +44,17 @@ const FileTensor& named(const std::vector<FileTensor>& tensors, const std::strin
   throw std::runtime_error(ending);
 }
 
+SessionOptions short_rows() {
+  SessionOptions options;
+  options.context = 8;
+  return options;
+}
+
 struct Loaded {
   explicit Loaded(const fs::path& folder, bool new_head = false)
       : config(read_folder_config(folder)),
         model(config.spec),
-        session(model, {{.context = 8}}),
+        session(model, short_rows()),
         source(folder),
         map(map_weights(source, *config.family, model, new_head)) {
     WeightsFiller filler(session.context(), session.weights(), 1);

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "model_files/families/registry.h"
 #include "model_files/load_weights.h"
 #include "run/first_weights.h"
 #include "run/run_options.h"
@@ -42,9 +43,10 @@ class SharedBase : public testing::Test {
     config_.machine.threads = 2;
     config_.model.dropout = 0;
     const TransformerSpec spec = model_spec(config_, kVocab);
+    described_.hf = new_model_config(family_named(config_.model.style), spec);
     base_.emplace(spec);
     base_session_.emplace(*base_, options(99));
-    files_.emplace(*base_, described_.family, fetch_weights(base_session_->context(), base_session_->weights()));
+    files_.emplace(*base_, described_.family(), fetch_weights(base_session_->context(), base_session_->weights()));
     watched_ = std::make_shared<WatchedSource>(*files_);
     described_.weights = watched_;
     AdapterPlan plan{.freezes_base = true, .trained = {"norm.weight"}};

@@ -44,7 +44,7 @@ TEST(RunFeatures, Tf32OnlyWhereThereAreFp32Products) {
 TEST(RunFeatures, AnOldGpuSaysThatItHasFp16) {
   EXPECT_EQ(feature(on("rtx3090"), "precision").detail_or_reason, "bf16");
   RunConfig config = on("t4");
-  EXPECT_NE(feature(config, "precision").detail_or_reason.find("fp32; this GPU's matrix units know fp16"),
+  EXPECT_NE(feature(config, "precision").detail_or_reason.find("fp32; this GPU's matrix units support fp16"),
             std::string::npos);
   config.machine.dtype = "bf16";
   EXPECT_NE(feature(config, "precision").detail_or_reason.find("machine.dtype=fp16"), std::string::npos);

@@ -51,7 +51,7 @@ TEST(SpeedReport, SaysWhatToChange) {
   config.attention.backend = "math";
   const std::vector<std::string> lines = report(step).lines(config);
   for (const char* part :
-       {": slow", "20.0% of it waiting for data", "waits for data", "data.num_workers", "ran 30.0%",
+       {": slow", "20.0% of it waiting for data", "waits for data", "data.num_workers", "ran only 30.0%",
         "compile.mode=off: reduce-overhead", "attention.backend=math", "training.micro_batch_size"}) {
     EXPECT_TRUE(mention(lines, part)) << part;
   }
