@@ -85,7 +85,8 @@ BatchShape batch_shape(const RunConfig& config, int64_t num_ranks) {
   shape.train_seqs = micro > 0 ? std::min(micro, batch) : batch;
   shape.eval_seqs = eval_batch_size(config, shape.train_seqs);
   shape.context = config.model.context;
-  shape.seqs_per_row = config.data.path.empty() ? 1 : pack_options(config).row_documents;
+  const bool packed = !config.data.path.empty() && !is_labelled(config.data.kind());
+  shape.seqs_per_row = packed ? pack_options(config).row_documents : 1;
   return shape;
 }
 

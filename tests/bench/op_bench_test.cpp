@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/step_bench.h"
+
 namespace gradmill {
 namespace {
 
@@ -54,6 +56,24 @@ TEST(OpBench, ProductsAreToldApartByShape) {
     EXPECT_EQ(lines.at(name).calls, 2) << name;
     EXPECT_GT(lines.at(name).measured, 0) << name;
   }
+}
+
+// A row of a classifier is one sequence, with one row of logits.
+TEST(StepBench, ClassifiersHaveAsManyLogitsAsSequences) {
+  RunConfig config;
+  config.machine.device = "cpu";
+  config.machine.threads = 1;
+  config.data.path = "-";
+  config.data.task = "classify";
+  config.model.style = "bert";
+  config.model.layers = 1;
+  config.model.heads = 2;
+  config.model.width = 16;
+  config.model.context = 16;
+  config.training.batch_size = 4;
+  const StepBenchResult result = bench_steps(config, 11, {.steps = 1});
+  EXPECT_GT(result.loss, 0);
+  EXPECT_LT(result.loss, 2);
 }
 
 }  // namespace
