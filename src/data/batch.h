@@ -13,7 +13,7 @@
 namespace gradmill {
 
 // N rows, padded to a multiple of kTokenPadding, and room for max_seqs sequences, which lie one after the other from
-// row 0. Rows behind the last one are padding: token 0, position 0, target kIgnoredTarget.
+// row 0. Rows after the last sequence are padding: token 0, position 0, target kIgnoredTarget.
 struct MicroBatch {
   std::vector<int32_t> tokens;  // (N)
   // (N) the token after each token. For labelled sequences (max_seqs): the class, or the bits of the fp32 value.

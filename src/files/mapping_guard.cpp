@@ -18,7 +18,7 @@ std::atomic<MappingGuard::Range*> ranges{nullptr};
 std::atomic<size_t> page_size{0};
 struct sigaction previous_action {};
 
-// The range that holds the address, which is in use: of all ranges that others change meanwhile none can hold it.
+// The range that holds the address. It is in use, so no other thread changes it meanwhile.
 MappingGuard::Range* find_range(const std::byte* address) {
   for (MappingGuard::Range* range = ranges.load(); range != nullptr; range = range->next) {
     const std::byte *begin = range->begin.load(), *end = range->end.load();
@@ -39,7 +39,7 @@ void on_bus_error(int, siginfo_t* info, void*) {
     range->lost.store(true);  // before any thread can read a zero
     replaced = ::mmap(page, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
   }
-  // The read happens again, and what answers the signal then is the handler from before.
+  // The read is repeated, and then the earlier handler gets the signal.
   if (!replaced) ::sigaction(SIGBUS, &previous_action, nullptr);
   errno = error;
 }

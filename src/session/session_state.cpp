@@ -40,7 +40,7 @@ void Session::reset(uint64_t seed, const AdamWOptions& adamw, float dropout) {
   assert(!options_.inference && !weights_->adapters_merged());
   if ((dropout > 0) != (options_.dropout > 0)) {
     throw usage_error(
-        fmt::format("a session that was made with a dropout of {:g} cannot go on with {:g}", options_.dropout, dropout),
+        fmt::format("a session with a dropout of {:g} cannot be reset to one of {:g}", options_.dropout, dropout),
         "make a new session to turn dropout on or off");
   }
   options_.seed = seed;
